@@ -1,0 +1,228 @@
+"""Settings of Stega: one file, read from the environment through `stega.env` only. README.md lists every variable."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_lazy as _
+
+from stega import env
+
+# Paths
+BASE_DIR = Path(__file__).resolve().parent.parent
+STEGA_DATA_DIR = BASE_DIR / ".stega"  # embedded databases, captured mail; never in production
+
+# Core
+DEBUG = env.boolean("STEGA_DEBUG", False)
+SECRET_KEY = env.secret("STEGA_SECRET_KEY", development="development-only-not-a-secret", debug=DEBUG)
+SECRET_KEY_FALLBACKS = env.items("STEGA_SECRET_KEY_FALLBACKS")  # former keys, still accepted for sessions and links
+STEGA_BASE_URL = env.text("STEGA_BASE_URL", "http://127.0.0.1:8000").rstrip("/")  # where people reach the site
+_base = urlsplit(STEGA_BASE_URL)
+if _base.scheme not in ("http", "https") or not _base.hostname:
+    raise ImproperlyConfigured("STEGA_BASE_URL must be a web address such as https://help.example.com.")
+ALLOWED_HOSTS = env.items("STEGA_ALLOWED_HOSTS") or [_base.hostname, *(["localhost", "127.0.0.1"] if DEBUG else [])]
+CSRF_TRUSTED_ORIGINS = [STEGA_BASE_URL]
+ROOT_URLCONF = "stega.urls"
+WSGI_APPLICATION = "stega.wsgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+TEST_RUNNER = "django.test.runner.DiscoverRunner"
+
+# Apps
+INSTALLED_APPS = [
+    "stega",
+    "accounts",
+    "tickets",
+    "notifications",
+    "django_q",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+AUDIENCE = "tickets.audience"  # the module that answers `stega.audience`: whom a ticket concerns
+
+# Middleware
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "accounts.middleware.UserPreferencesMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+_https = _base.scheme == "https"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _https
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+SECURE_HSTS_SECONDS = 31_536_000 if _https else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _https
+SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$", r"^metrics$"]
+if env.boolean("STEGA_BEHIND_PROXY", False):  # trust X-Forwarded-Proto: only behind a proxy that always sets it
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+
+# Templates
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+# Databases
+_ALIASES = {"default": "DATABASE_URL", "jobs": "JOBS_DATABASE_URL", "events": "EVENTS_DATABASE_URL"}
+
+
+def _databases() -> dict[str, dict[str, Any]]:
+    """The three databases of the environment; the embedded ones when none is named and STEGA_DEBUG=1."""
+    named = {alias: env.database(variable) for alias, variable in _ALIASES.items()}
+    if DEBUG and not any(named.values()):
+        from stega import embedded
+
+        named = {alias: env.parse_database(alias, url) for alias, url in embedded.urls(BASE_DIR).items()}
+    missing = [_ALIASES[alias] for alias, database in named.items() if database is None]
+    if missing:
+        raise ImproperlyConfigured(
+            f"{', '.join(missing)}: not set. Stega needs three PostgreSQL databases: set "
+            "DATABASE_URL, JOBS_DATABASE_URL and EVENTS_DATABASE_URL. (To try Stega on this machine: make run.)"
+        )
+    return {alias: _connection(database) for alias, database in named.items() if database is not None}
+
+
+def _connection(database: dict[str, Any]) -> dict[str, Any]:
+    """A persistent connection, checked before use, that gives up on an unreachable server after 3 s."""
+    options = {"connect_timeout": 3, "application_name": "stega"} | database.get("OPTIONS", {})
+    return database | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}
+
+
+DATABASES = _databases()
+DATABASE_ROUTERS = ["stega.routers.HomeRouter"]
+
+# Tasks
+TASKS = {  # name in the outbox -> function; the name stays when a function moves
+    "send_welcome_notification": "accounts.tasks.send_welcome_notification",
+    "publish_ticket_created": "tickets.tasks.publish_ticket_created",
+    "publish_ticket_assigned": "tickets.tasks.publish_ticket_assigned",
+    "publish_ticket_status_changed": "tickets.tasks.publish_ticket_status_changed",
+    "publish_ticket_comment_added": "tickets.tasks.publish_ticket_comment_added",
+    "publish_ticket_resolved": "tickets.tasks.publish_ticket_resolved",
+    "publish_sla_breached": "tickets.tasks.publish_sla_breached",
+    "publish_weekly_report": "tickets.tasks.publish_weekly_report",
+}
+TASK_MAX_ATTEMPTS = env.integer("TASK_MAX_ATTEMPTS", 5, minimum=1)  # runs of a task that fails by a fault of its own
+OUTBOX_FAST_PATH_SECONDS = env.seconds("OUTBOX_FAST_PATH_SECONDS", 1.0)  # what a hanging `jobs` may cost one request
+OUTBOX_REST_SECONDS = env.seconds("OUTBOX_REST_SECONDS", 10.0)  # how long the fast path rests after such a failure
+OUTBOX_SWEEP_AFTER_SECONDS = env.seconds("OUTBOX_SWEEP_AFTER_SECONDS", 10.0)  # age at which the sweep takes an entry
+OUTBOX_LOST_AFTER_SECONDS = env.seconds("OUTBOX_LOST_AFTER_SECONDS", 900.0)  # relayed but not done: relay it again
+Q_CLUSTER = {
+    "name": "stega",
+    "label": "django-q2",
+    "orm": "jobs",
+    "workers": env.integer("TASK_WORKERS", 2, minimum=1),
+    "timeout": env.integer("TASK_TIMEOUT_SECONDS", 40, minimum=1),
+    "retry": env.integer("TASK_RETRY_SECONDS", 60, minimum=1),  # longer than the timeout: stega.E003
+    "max_attempts": 0,  # outages are retried without end; stega.outbox.perform bounds a task's own faults
+    "ack_failures": False,
+    "catch_up": False,
+    "poll": 0.1,
+    "bulk": 10,
+    "save_limit": 5000,
+}
+
+# Event log
+PGQUE_QUEUE = "stega.notifications"
+PGQUE_ENGINE = env.choice("PGQUE_ENGINE", "builtin", ("builtin", "upstream"))  # which SQL the bootstrap installs
+PGQUE_MAX_RETRIES = env.integer("PGQUE_MAX_RETRIES", 30)  # deliveries of one event after the first
+PGQUE_ROTATION_SECONDS = env.seconds("PGQUE_ROTATION_SECONDS", 7200.0)  # how long a table takes events before the next
+
+# Processes
+PGQUE_TICK_SECONDS = env.seconds("PGQUE_TICK_SECONDS", 0.02)  # between ticks while events flow
+PGQUE_IDLE_TICK_SECONDS = env.seconds("PGQUE_IDLE_TICK_SECONDS", 0.1)  # between looks at idle queues
+PGQUE_RETRY_SECONDS = env.seconds("PGQUE_RETRY_SECONDS", 1.0)  # between moves of due retries
+PGQUE_MAINTENANCE_SECONDS = env.seconds("PGQUE_MAINTENANCE_SECONDS", 30.0)  # between rotations, step 1
+PGQUE_ROTATE_SECONDS = env.seconds("PGQUE_ROTATE_SECONDS", 10.0)  # between rotations, step 2
+STANDBY_SECONDS = env.seconds("STANDBY_SECONDS", 0.5)  # between a stand-by's tries to lead
+CONSUMER_POLL_SECONDS = env.seconds("CONSUMER_POLL_SECONDS", 1.0)  # between looks at an idle queue; NOTIFY comes first
+CONSUMER_PAGE_SIZE = env.integer("CONSUMER_PAGE_SIZE", 500, minimum=1)  # events of a batch held in memory at once
+SLA_DEAD_INTERVAL_SECONDS = env.seconds("SLA_DEAD_INTERVAL_SECONDS", 120.0)  # silence after which a member loses a batch
+DELIVERY_LEASE_SECONDS = env.seconds("DELIVERY_LEASE_SECONDS", 60.0)  # how long one try at telling one person may take
+
+# Authentication
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "accounts:login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "accounts:login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+# Languages and time
+LANGUAGES = [("en", _("English")), ("pt-br", _("Portuguese"))]
+LANGUAGE_CODE = env.choice("STEGA_LANGUAGE", "en", ("en", "pt-br"))  # when neither the user nor the browser says
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_TZ = True
+TIME_ZONE = env.text("STEGA_TIME_ZONE", "UTC")  # of the weekly report and of users who chose none
+
+# Static files
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = DEBUG
+if not DEBUG:
+    STORAGES = {
+        "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+        "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    }
+
+# Mail
+STEGA_DEV_INBOX = DEBUG  # /dev/inbox/: captured mail and Slack posts, open to everybody
+EMAIL_HOST = env.text("EMAIL_HOST")
+EMAIL_BACKEND = (
+    "django.core.mail.backends.smtp.EmailBackend" if EMAIL_HOST else "notifications.inbox.FileMailBackend"
+)
+EMAIL_PORT = env.integer("EMAIL_PORT", 25, minimum=1)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = env.boolean("EMAIL_USE_TLS", False)  # STARTTLS
+EMAIL_USE_SSL = env.boolean("EMAIL_USE_SSL", False)  # TLS from the first byte
+EMAIL_TIMEOUT = env.seconds("EMAIL_TIMEOUT", 10.0)  # per network step
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Stega <stega@localhost>")
+SLACK_TIMEOUT_SECONDS = env.integer("SLACK_TIMEOUT_SECONDS", 10, minimum=1)
+
+# Logging
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.choice("STEGA_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING"))},
+    "loggers": {"django-q": {"handlers": [], "propagate": True}},
+}

@@ -1,0 +1,8 @@
+"""The web process: `gunicorn stega.wsgi`."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "stega.settings")
+application = get_wsgi_application()
