@@ -1,0 +1,44 @@
+"""How `notifications` learns whom a ticket concerns without importing `tickets`, whose module settings.AUDIENCE names."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+from django.conf import settings
+
+
+@dataclass(frozen=True)
+class TicketAudience:
+    """A ticket as those who tell people about it need it, read now: never what was true when the event was sent."""
+
+    ticket_id: int
+    title: str
+    product_id: int
+    product_name: str
+    priority: str
+    status: str
+    author_id: int
+    assignee_id: int | None
+    participant_ids: frozenset[int]
+    """Author, assignee and everybody who wrote a public comment."""
+    slack_webhook_url: str
+    """A secret: never shown, never logged. Empty when the product has none."""
+
+
+class _AudienceModule(Protocol):
+    def ticket_audience(self, ticket_id: int) -> TicketAudience | None: ...
+
+    def product_slack_webhook(self, product_id: int) -> str: ...
+
+
+def ticket_audience(ticket_id: int) -> TicketAudience | None:
+    """None when the ticket is gone."""
+    return _module().ticket_audience(ticket_id)
+
+
+def product_slack_webhook(product_id: int) -> str:
+    return _module().product_slack_webhook(product_id)
+
+
+def _module() -> _AudienceModule:
+    return cast(_AudienceModule, import_module(settings.AUDIENCE))

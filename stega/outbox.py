@@ -1,0 +1,138 @@
+"""The outbox: the only door to django-q2.
+
+A change and the promise of its side effect commit together (`enqueue`). After the commit the entry is relayed to
+django-q2 at once (fast path); what the fast path missed, a schedule relays each minute (`sweep`). The task worker
+performs the entry and marks it done. Every step may be repeated: the entry's key travels with the event to the
+delivery ledger, which tells each person once.
+"""
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.module_loading import import_string
+from django_q.tasks import async_task  # noqa: TID251 - the one place that may
+
+from stega.bounded import BoundedCaller
+from stega.models import OutboxEntry
+from stega.outages import is_outage
+from stega.text import clean
+
+logger = logging.getLogger(__name__)
+
+SWEEP_LIMIT = 5_000
+"""Entries relayed by one sweep: what a task can do well within its time-out."""
+
+_relayer = BoundedCaller("outbox-relay")
+_rest_until = 0.0
+
+
+def enqueue(task: str, *args: Any, key: uuid.UUID | None = None) -> bool:
+    """Promise that the task runs after this transaction has committed, however often anything dies.
+
+    `task` is a name of settings.TASKS, `args` are plain JSON values. Needs an open atomic() on `default`. False, and
+    nothing written, when an entry with this key exists already: the same fact is promised once.
+    """
+    return enqueue_many(task, [(key or uuid.uuid4(), args)]) == 1
+
+
+def enqueue_many(task: str, rows: Iterable[tuple[uuid.UUID, Sequence[Any]]]) -> int:
+    """`enqueue` for many entries in one statement; returns how many were new."""
+    if not connections[DEFAULT_DB_ALIAS].in_atomic_block:
+        raise transaction.TransactionManagementError("enqueue() belongs inside the transaction of the change it follows.")
+    if task not in settings.TASKS:
+        raise ValueError(f"{task!r} is not a name of settings.TASKS.")
+    rows = list(rows)
+    new = OutboxEntry.objects.add(task, rows) if rows else []
+    if new:
+        transaction.on_commit(lambda: relay_now(task, new), using=DEFAULT_DB_ALIAS, robust=True)
+    return len(new)
+
+
+def relay_now(task: str, keys: Sequence[uuid.UUID]) -> None:
+    """The fast path after a commit: never raises, never takes longer than OUTBOX_FAST_PATH_SECONDS.
+
+    After a failure it rests for OUTBOX_REST_SECONDS: while `jobs` is down or hangs, requests do not even try.
+    """
+    global _rest_until
+    if time.monotonic() < _rest_until or _relayer.busy:
+        return
+    try:
+        if settings.OUTBOX_FAST_PATH_SECONDS:
+            _relayer.call(lambda: _enqueue_tasks(task, keys), seconds=settings.OUTBOX_FAST_PATH_SECONDS)
+        else:
+            _enqueue_tasks(task, keys)
+        _mark_relayed(keys)
+    except Exception as error:
+        _rest_until = time.monotonic() + settings.OUTBOX_REST_SECONDS
+        logger.warning("The fast path rests, the sweep will relay: %s", clean(repr(error), 200))
+
+
+def sweep() -> dict[str, int]:
+    """Relay what the fast path missed; run by a schedule each minute, by any number of clusters at once.
+
+    An entry relayed twice is performed twice at worst, which every later step survives.
+    """
+    due = OutboxEntry.objects.due(timezone.now()).values_list("task", "key")[:SWEEP_LIMIT]
+    keys_by_task: dict[str, list[uuid.UUID]] = {}
+    for task, key in due:
+        keys_by_task.setdefault(task, []).append(key)
+    for task, keys in keys_by_task.items():
+        for start in range(0, len(keys), 500):
+            _enqueue_tasks(task, keys[start : start + 500])
+            _mark_relayed(keys[start : start + 500])
+    return {"relayed": sum(map(len, keys_by_task.values()))}
+
+
+def perform(key: str) -> dict[str, Any]:
+    """Run the entry's task: what django-q2 calls. At least once; a done entry is left alone.
+
+    An outage of a database raises, and django-q2 tries again without end. A fault of the task's own raises too, until
+    it has happened TASK_MAX_ATTEMPTS times: then the entry is given up, visibly, with its last error.
+    """
+    entry = OutboxEntry.objects.filter(key=key).first()
+    if entry is None or entry.done_at:
+        return {"skipped": "done before" if entry else "no such entry"}
+    try:
+        result: dict[str, Any] = _function(entry.task)(*entry.args, event_key=entry.key)
+    except Exception as error:
+        if is_outage(error) or not _give_up(entry, error):
+            raise
+        return {"failed": clean(repr(error), 500)}
+    OutboxEntry.objects.filter(pk=entry.pk).update(done_at=timezone.now(), failed_at=None)
+    return result
+
+
+def prune(days: int = 30) -> dict[str, int]:
+    """Delete entries done more than `days` ago; run by a schedule each day. Open and failed ones stay."""
+    pruned, _ = OutboxEntry.objects.filter(done_at__lt=timezone.now() - timedelta(days=days)).delete()
+    return {"pruned": pruned}
+
+
+def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID]) -> None:
+    for key in keys:
+        async_task("stega.outbox.perform", str(key), task_name=f"{task} {key}"[:100])
+
+
+def _mark_relayed(keys: Sequence[uuid.UUID]) -> None:
+    OutboxEntry.objects.filter(key__in=keys).update(relayed_at=timezone.now())
+
+
+def _function(task: str) -> Callable[..., dict[str, Any]]:
+    function: Callable[..., dict[str, Any]] = import_string(settings.TASKS[task])
+    return function
+
+
+def _give_up(entry: OutboxEntry, error: Exception) -> bool:
+    """Count a fault of the task's own; true when it was the last one allowed."""
+    logger.exception("Task %s of entry %s failed", entry.task, entry.key)
+    entries = OutboxEntry.objects.filter(pk=entry.pk)
+    entries.update(attempts=F("attempts") + 1, last_error=clean(repr(error), 500))
+    return bool(entries.filter(attempts__gte=settings.TASK_MAX_ATTEMPTS).update(failed_at=timezone.now()))

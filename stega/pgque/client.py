@@ -1,0 +1,197 @@
+"""The event log's SQL, one method per function: no policy, no other module holds `pgque.` SQL.
+
+Works on the alias `events`, in autocommit unless the caller opened atomic(using="events"). Raises what Django raises:
+OperationalError or InterfaceError when the database is away, other DatabaseErrors for what the engine refuses.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connections, transaction
+
+ALIAS = "events"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A row of `pgque.get_batch_events`."""
+
+    id: int
+    created_at: datetime
+    txid: int
+    retry_count: int
+    type: str
+    data: str | None
+    extra1: str | None
+    extra2: str | None
+    extra3: str | None
+    extra4: str | None
+
+
+def insert_event(queue: str, event_type: str, payload: dict[str, Any], key: str) -> int:
+    """Append one event, its key in `ev_extra1`; returns its id."""
+    sql = "select pgque.insert_event(%s, %s, %s, %s, null, null, null)"
+    return int(_value(sql, [queue, event_type, json.dumps(payload, ensure_ascii=False), key]))
+
+
+def send_batch(queue: str, event_type: str, payloads: Sequence[str]) -> list[int]:
+    return list(_value("select pgque.send_batch(%s, %s, %s::text[])", [queue, event_type, list(payloads)]))
+
+
+def subscribe(queue: str, consumer: str) -> int:
+    return int(_value("select pgque.subscribe(%s, %s)", [queue, consumer]))
+
+
+def unsubscribe(queue: str, consumer: str) -> int:
+    return int(_value("select pgque.unsubscribe(%s, %s)", [queue, consumer]))
+
+
+def subscribe_subconsumer(queue: str, consumer: str, subconsumer: str) -> int:
+    """Join a cooperative group; a plain consumer of that name becomes the group and keeps its cursor."""
+    return int(_value("select pgque.subscribe_subconsumer(%s, %s, %s, true)", [queue, consumer, subconsumer]))
+
+
+def unsubscribe_subconsumer(queue: str, consumer: str, subconsumer: str) -> int:
+    """Leave the group; what is left of an open batch goes to the retry queue."""
+    return int(_value("select pgque.unsubscribe_subconsumer(%s, %s, %s, 1)", [queue, consumer, subconsumer]))
+
+
+def touch_subconsumer(queue: str, consumer: str, subconsumer: str) -> int:
+    return int(_value("select pgque.touch_subconsumer(%s, %s, %s)", [queue, consumer, subconsumer]))
+
+
+def next_batch(queue: str, consumer: str) -> int | None:
+    """The open batch, or the next one; None when there is no newer tick."""
+    batch: int | None = _value("select pgque.next_batch(%s, %s)", [queue, consumer])
+    return batch
+
+
+def next_batch_coop(queue: str, consumer: str, subconsumer: str, dead_interval: timedelta) -> int | None:
+    """The member's open batch, a silent member's batch under a new id, or the next one; None when there is none."""
+    sql = "select pgque.next_batch(%s, %s, %s, %s)"
+    batch: int | None = _value(sql, [queue, consumer, subconsumer, dead_interval])
+    return batch
+
+
+def batch_events(batch: int, page: int) -> Iterator[Event]:
+    """Every event of the batch, in pages of `page` through a held cursor: bounded memory, no transaction held."""
+    with connections[ALIAS].chunked_cursor() as cursor:
+        cursor.execute("select * from pgque.get_batch_events(%s)", [batch])
+        while rows := cursor.fetchmany(page):
+            for id, created_at, txid, retry, *rest in rows:
+                yield Event(id, created_at, txid, retry or 0, *rest)
+
+
+def ack(batch: int) -> int:
+    """Finish the whole batch; 0 when it was taken over meanwhile."""
+    return int(_value("select pgque.ack(%s)", [batch]))
+
+
+def nack(batch: int, event_id: int, retry_after: timedelta, reason: str) -> int:
+    """Ask for the event again later. The batch's ack is still due."""
+    sql = """
+        select pgque.nack(
+            %s, row(%s, null, null, null, null, null, null, null, null, null)::pgque.message, %s, %s
+        )
+    """
+    return int(_value(sql, [batch, event_id, retry_after, reason]))
+
+
+def event_dead(batch: int, event: Event, reason: str) -> int:
+    """Dead-letter the event at once. The batch's ack is still due."""
+    sql = "select pgque.event_dead(%s, %s, %s, %s, %s::text::xid8, %s, %s, %s, %s, %s, %s, %s)"
+    values = [batch, event.id, reason, event.created_at, event.txid, event.retry_count, event.type, event.data]
+    return int(_value(sql, [*values, event.extra1, event.extra2, event.extra3, event.extra4]))
+
+
+def ticker() -> int:
+    """Tick every queue that is due; returns how many got a tick."""
+    return int(_value("select pgque.ticker()"))
+
+
+def force_next_tick(queue: str) -> int:
+    return int(_value("select pgque.force_next_tick(%s)", [queue]))
+
+
+def maint() -> int:
+    return int(_value("select pgque.maint()"))
+
+
+def maint_retry_events() -> int:
+    """Move due retries back into their queues; returns how many, 0 when none is due."""
+    return int(_value("select pgque.maint_retry_events()"))
+
+
+def maint_rotate_tables_step2() -> int:
+    return int(_value("select pgque.maint_rotate_tables_step2()"))
+
+
+def create_queue(queue: str) -> int:
+    return int(_value("select pgque.create_queue(%s)", [queue]))
+
+
+def set_queue_config(queue: str, parameter: str, value: str) -> int:
+    return int(_value("select pgque.set_queue_config(%s, %s, %s)", [queue, parameter, value]))
+
+
+def queue_info() -> list[dict[str, Any]]:
+    return _rows("select * from pgque.get_queue_info()")
+
+
+def consumer_info() -> list[dict[str, Any]]:
+    return _rows("select * from pgque.get_consumer_info()")
+
+
+def dead_letters(queue: str, limit: int = 100) -> list[dict[str, Any]]:
+    return _rows("select * from pgque.dlq_inspect(%s, %s)", [queue, limit])
+
+
+def version() -> str | None:
+    """The PgQue API version of the installed engine; None when none is installed."""
+    return _value("select pgque.version()") if _installed("version") else None
+
+
+def engine_version() -> str | None:
+    """The version of our own engine; None when another or none is installed."""
+    return _value("select pgque.engine_version()") if _installed("engine_version") else None
+
+
+def install(script: str) -> None:
+    """Run an engine's install script and give this connection's role its rights, in one transaction."""
+    with transaction.atomic(using=ALIAS), connections[ALIAS].cursor() as cursor:
+        cursor.execute(script)
+        cursor.execute("select current_user")
+        (role,) = cursor.fetchone()
+        if not _value("select pg_has_role(current_user, 'pgque_admin', 'member')"):
+            cursor.execute(f"grant pgque_admin to {connections[ALIAS].ops.quote_name(role)}")
+
+
+@contextmanager
+def install_lock() -> Iterator[None]:
+    """One installer at a time, for the length of a transaction."""
+    with transaction.atomic(using=ALIAS):
+        _value("select pg_advisory_xact_lock(hashtext('pgque_bootstrap'))")
+        yield
+
+
+def _installed(function: str) -> bool:
+    sql = "select exists (select from pg_proc p join pg_namespace n on n.oid = p.pronamespace"
+    return bool(_value(sql + " where n.nspname = 'pgque' and p.proname = %s)", [function]))
+
+
+def _value(sql: str, params: Sequence[Any] = ()) -> Any:
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(sql, params)
+        row = cursor.fetchone()
+        return row[0] if row else None
+
+
+def _rows(sql: str, params: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(sql, params)
+        names = [column.name for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

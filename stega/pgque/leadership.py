@@ -1,0 +1,37 @@
+"""One of several instances leads: a session advisory lock on `events`, gone with its holder's connection."""
+
+import logging
+
+from django.db import connections
+
+from stega.pgque.client import ALIAS
+
+logger = logging.getLogger(__name__)
+
+
+class Leadership:
+    """Held by at most one connection of the database; a stand-by asks again and takes over when the holder dies."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._holding: object = None
+        self._waiting = False
+
+    def held(self) -> bool:
+        """Whether this process leads, trying to take the lead when it does not."""
+        connection = connections[ALIAS]
+        if self._holding is not None and self._holding is connection.connection:
+            return True
+        with connection.cursor() as cursor:
+            cursor.execute("select pg_try_advisory_lock(hashtext('stega'), hashtext(%s))", [self.name])
+            (locked,) = cursor.fetchone()
+        self._holding = connection.connection if locked else None
+        self._say(locked)
+        return bool(locked)
+
+    def _say(self, locked: bool) -> None:
+        if locked:
+            logger.info("%s leads", self.name)
+        elif not self._waiting:
+            logger.info("%s stands by: another instance leads", self.name)
+        self._waiting = not locked

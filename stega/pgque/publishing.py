@@ -1,0 +1,25 @@
+"""Publishing: the task worker's way to put an event on the queue."""
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+
+from stega.pgque import catalogue, client
+
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:stega:event")
+
+
+def event_key(event_type: str, *parts: object) -> uuid.UUID:
+    """The key of a fact, the same whenever it is asked for: the same fact can only be told once."""
+    return uuid.uuid5(_NAMESPACE, "\x1f".join([event_type, *map(str, parts)]))
+
+
+def publish(event_type: str, payload: dict[str, Any], key: uuid.UUID) -> int:
+    """Append the event to the queue and return its id. Only tasks publish: a request must never wait for `events`.
+
+    Commits on its own. Publishing again after a crash appends a second event with the same key, which the delivery
+    ledger tells nobody again. Raises BadPayload, or OperationalError while `events` is away (the task then stays queued).
+    """
+    catalogue.check(event_type, payload)
+    return client.insert_event(settings.PGQUE_QUEUE, event_type, payload, str(key))

@@ -1,0 +1,152 @@
+"""What every long-running command is: a loop around one unit of work, a wake-up and a stop."""
+
+import logging
+import os
+import random
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Protocol
+
+from django.db import DatabaseError, InterfaceError, connections
+
+from stega.outages import is_outage
+
+logger = logging.getLogger(__name__)
+
+BACK_OFF_CAP_SECONDS = 5.0
+"""Longest wait between two tries to reach a database again."""
+
+
+class Wakeup(Protocol):
+    """Something whose readable file descriptor ends a wait early."""
+
+    def fileno(self) -> int: ...
+
+    def pending(self) -> bool:
+        """Whether a wake-up has come since the last call; takes what the descriptor offers."""
+
+
+class Process:
+    """A loop around `step()`: one unit of work, True for "look again at once", False for "idle".
+
+    A lost database is logged once, and the loop backs off and goes on when it is back (`setup()` runs again).
+    Anything else that `step()` raises is a bug: it escapes and ends the process, for a supervisor to restart.
+    Subclasses write `step()`, and where needed `setup()`, `teardown()` and `idle_seconds()`.
+    """
+
+    name = "process"
+    aliases: tuple[str, ...] = ("default", "events")
+
+    def __init__(self, *, interval: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.interval = interval
+        self.clock = clock
+        self.stopping = False
+        self.steps = 0
+        self.wakeups: list[Wakeup] = []
+        self._failures = 0
+        self._pipe_read, self._pipe_write = os.pipe()
+        os.set_blocking(self._pipe_write, False)
+
+    def step(self) -> bool:
+        raise NotImplementedError
+
+    def setup(self) -> None:
+        """Before the first step, and again after a lost connection: what lives and dies with a session."""
+
+    def teardown(self) -> None:
+        """After the last step, whatever ended the loop; a database may be away."""
+
+    def idle_seconds(self) -> float:
+        return self.interval
+
+    def describe(self) -> str:
+        """The settings that the start line tells."""
+        return f"interval {self.interval:g} s"
+
+    def run(self, *, until_idle: bool = False) -> None:
+        """Work until `stop()`; with `until_idle`, until a step finds nothing. An outage at the start escapes."""
+        self._name_connections()
+        self.setup()
+        logger.info("%s started (%s)", self.name, self.describe())
+        try:
+            while not self.stopping:
+                wait = self._next(until_idle)
+                if wait is None:
+                    break
+                if wait and not self.stopping:
+                    self.wait(wait)
+        finally:
+            with suppress(DatabaseError, InterfaceError):
+                self.teardown()
+            logger.info("%s stopped after %d steps", self.name, self.steps)
+
+    def stop(self) -> None:
+        """Ask the loop to end after the current unit. Safe from a signal handler or another thread, and twice."""
+        self.stopping = True
+        with suppress(BlockingIOError):
+            os.write(self._pipe_write, b"x")
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, but not past a stop or a wake-up."""
+        if any([wakeup.pending() for wakeup in self.wakeups]):
+            return
+        select.select([self._pipe_read, *self.wakeups], [], [], max(0.0, seconds))
+
+    def _next(self, until_idle: bool) -> float | None:
+        """Take one step; the seconds to wait before the next, None for the end."""
+        try:
+            if self._failures:
+                self.setup()
+            busy = self.step()
+        except Exception as error:
+            if until_idle or not is_outage(error):
+                raise
+            return self._back_off(error)
+        if self._failures:
+            logger.info("%s goes on after %d failed tries", self.name, self._failures)
+        self._failures = 0
+        self.steps += 1
+        if busy:
+            return 0.0
+        return None if until_idle else self.idle_seconds()
+
+    def _back_off(self, error: Exception) -> float:
+        if not self._failures:
+            logger.warning("%s lost a database and will try again: %s", self.name, " ".join(str(error).split()))
+        self._failures += 1
+        self.wakeups = []
+        for alias in self.aliases:
+            connections[alias].close()
+        return random.uniform(0.1, min(BACK_OFF_CAP_SECONDS, 0.1 * 2**self._failures))
+
+    def _name_connections(self) -> None:
+        """Let `pg_stat_activity` say which process a connection belongs to."""
+        for alias in self.aliases:
+            options = connections[alias].settings_dict.setdefault("OPTIONS", {})
+            if options.get("application_name") != self.name:
+                options["application_name"] = self.name
+                if not connections[alias].in_atomic_block:
+                    connections[alias].close()
+
+
+@contextmanager
+def stop_on_signals(process: Process) -> Iterator[None]:
+    """SIGTERM and SIGINT ask the process to stop; a second one kills it. Main thread only."""
+    previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        for each in previous:
+            signal.signal(each, signal.SIG_DFL)
+        process.stop()
+
+    for number in previous:
+        signal.signal(number, ask)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
