@@ -1,0 +1,77 @@
+import zoneinfo
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from accounts.roles import Role
+
+__all__ = ["Role", "User"]
+
+
+def language_choices() -> list[tuple[str, str]]:
+    return [(code, str(name)) for code, name in settings.LANGUAGES]
+
+
+def time_zone_choices() -> list[tuple[str, str]]:
+    return [(name, name.replace("_", " ")) for name in sorted(zoneinfo.available_timezones())]
+
+
+class User(AbstractUser):
+    """A person who signs in.
+
+    The username is the identity. The e-mail address is only where mail goes, so it is required but not unique: it
+    may change, and a team may share one mailbox.
+    """
+
+    first_name = None  # type: ignore[assignment]
+    last_name = None  # type: ignore[assignment]
+
+    email = models.EmailField(_("e-mail address"))
+    role = models.CharField(
+        _("role"),
+        max_length=10,
+        choices=[(role.value, role.label) for role in Role],
+        default=Role.CUSTOMER.value,
+    )
+    display_name = models.CharField(
+        _("display name"), max_length=150, blank=True, help_text=_("The username when left empty.")
+    )
+    language = models.CharField(
+        _("language"),
+        max_length=10,
+        blank=True,
+        choices=language_choices,
+        help_text=_("Taken from the browser at the first sign-in when left empty."),
+    )
+    time_zone = models.CharField(
+        _("time zone"),
+        max_length=64,
+        blank=True,
+        choices=time_zone_choices,
+        help_text=_("The time zone of the installation when left empty."),
+    )
+    first_signed_in_at = models.DateTimeField(_("first signed in at"), null=True, blank=True, editable=False)
+
+    class Meta(AbstractUser.Meta):
+        constraints = [
+            models.CheckConstraint(
+                name="accounts_user_role", condition=models.Q(role__in=[role.value for role in Role])
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.display_name or self.username
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save with a display name, since mails and pages always show one."""
+        self.display_name = self.display_name or self.username
+        super().save(*args, **kwargs)
+
+    def get_full_name(self) -> str:
+        return str(self)
+
+    def get_short_name(self) -> str:
+        return str(self)
