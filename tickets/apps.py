@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class TicketsConfig(AppConfig):
+    name = "tickets"
+    verbose_name = _("help desk")
+    default_auto_field = "django.db.models.BigAutoField"
