@@ -1,0 +1,33 @@
+"""What the commands of long-running processes share."""
+
+from argparse import ArgumentTypeError
+from math import isfinite
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from stega.preparation import require_prepared
+from stega.process import Process, stop_on_signals
+
+class ProcessCommand(BaseCommand):
+    """A command that runs a Process until SIGTERM or Ctrl+C (exit code 0; a second signal kills)."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--once", action="store_true", help="work until nothing is left to do, then end")
+
+    def run_process(self, process: Process, *, once: bool) -> None:
+        """Run it. What it needs and does not find at the start ends it with one clear line and exit code 1."""
+        for alias in process.aliases:
+            require_prepared(alias)
+        with stop_on_signals(process):
+            process.run(until_idle=once)
+
+
+def positive_seconds(text: str) -> float:
+    """An argument type: a finite number of seconds above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not isfinite(value) or value <= 0:
+        raise ArgumentTypeError("must be more than 0 seconds")
+    return value

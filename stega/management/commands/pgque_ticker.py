@@ -1,0 +1,32 @@
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandParser
+
+from stega.command import ProcessCommand, positive_seconds
+from stega.pgque.ticker import Ticker
+
+
+class Command(ProcessCommand):
+    help = (
+        "Tick the queues, bring due retries back, rotate tables. Run one or more: one leads, the others stand by. "
+        "Stop it with SIGTERM or Ctrl+C."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--interval",
+            type=positive_seconds,
+            default=settings.PGQUE_TICK_SECONDS,
+            help="seconds between ticks while events flow (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--idle-interval",
+            type=positive_seconds,
+            default=settings.PGQUE_IDLE_TICK_SECONDS,
+            help="seconds between looks at idle queues (default: %(default)s)",
+        )
+
+    def handle(self, *, interval: float, idle_interval: float, once: bool, **options: Any) -> None:
+        self.run_process(Ticker(interval=interval, idle_interval=idle_interval), once=once)

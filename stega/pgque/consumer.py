@@ -1,0 +1,249 @@
+"""The consumer: reads whole batches and hands each message to its handler. Plain and cooperative form are one class."""
+
+import json
+import logging
+import random
+import socket
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from os import getpid
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from stega.outages import is_outage
+from stega.pgque import catalogue, client
+from stega.pgque.leadership import Leadership
+from stega.pgque.listener import Listener
+from stega.process import Process
+from stega.text import clean
+
+logger = logging.getLogger(__name__)
+
+RETRY_BASE_SECONDS = 2.0
+RETRY_CAP_SECONDS = 3600.0
+REASON_LIMIT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An event as a handler sees it."""
+
+    id: int
+    batch_id: int
+    type: str
+    payload: dict[str, Any]
+    key: uuid.UUID | None
+    """The outbox key: what makes telling somebody twice impossible. None only for events sent by other programs."""
+    attempt: int
+    created_at: datetime
+
+
+Handler = Callable[[Message], None]
+
+
+class RetryLater(Exception):
+    """A handler's word for a temporary failure: the message comes again, after `seconds` or a growing pause."""
+
+    def __init__(self, reason: str, seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.seconds = seconds
+
+
+class Rejected(Exception):
+    """A handler's word for a permanent failure: the message goes to the dead letters at once, with this reason."""
+
+
+@dataclass(slots=True)
+class Failure:
+    """A message that was not handled: when it comes again, or never (`retry_after` None) and then the whole event."""
+
+    event_id: int
+    reason: str
+    retry_after: timedelta | None
+    event: client.Event | None = None
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far this process is in the open batch, so that a batch received again is not handled again."""
+
+    batch_id: int
+    handled_up_to: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+
+def retry_delay(attempt: int, jitter: float) -> timedelta:
+    """Exponential back-off with full jitter (0 <= jitter <= 1), at least 1 s, at most 1 h."""
+    ceiling = min(RETRY_CAP_SECONDS, RETRY_BASE_SECONDS * 2.0 ** min(attempt, 20))
+    return timedelta(seconds=max(1.0, jitter * ceiling))
+
+
+def member_name() -> str:
+    """A subconsumer name that no other start of any process shares: host, pid and a random part.
+
+    The host's dots become dashes: the engine joins group and member with a dot.
+    """
+    return f"{socket.gethostname().replace('.', '-')}-{getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+class Consumer(Process):
+    """Receive a batch, handle each message outside any transaction, then nack the failures and ack in one transaction.
+
+    Delivery promise: at least once. A process that dies leaves the batch open and it comes again, so handlers are
+    idempotent. A plain consumer may run many times: one leads, the others stand by. With `group=True` every instance
+    is a member of the cooperative group `name` and takes batches of its own; a member silent for `dead_interval`
+    loses its batch to another, and its late ack then finishes nothing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        handlers: Mapping[str, Handler],
+        *,
+        queue: str | None = None,
+        group: bool = False,
+        dead_interval: float | None = None,
+        interval: float | None = None,
+        page: int | None = None,
+    ) -> None:
+        super().__init__(interval=interval or settings.CONSUMER_POLL_SECONDS)
+        self.name = name
+        self.queue = queue or settings.PGQUE_QUEUE
+        self.handlers = handlers
+        self.member = member_name() if group else None
+        self.dead_interval = timedelta(seconds=dead_interval or settings.SLA_DEAD_INTERVAL_SECONDS)
+        self.page = page or settings.CONSUMER_PAGE_SIZE
+        self.handled = 0
+        self._leadership = Leadership(f"consumer {self.queue} {name}")
+        self._progress: Progress | None = None
+        self._touched = self.clock()
+
+    def describe(self) -> str:
+        role = f"member {self.member}, dead interval {self.dead_interval}" if self.member else "plain"
+        return f"queue {self.queue}, {role}, poll {self.interval:g} s"
+
+    def setup(self) -> None:
+        if self.member:
+            client.subscribe_subconsumer(self.queue, self.name, self.member)
+        else:
+            client.subscribe(self.queue, self.name)
+        self.wakeups = [Listener(self.queue)]
+
+    def teardown(self) -> None:
+        """A member leaves its group; what it had not handled of an open batch comes again by the retry queue."""
+        if self.member:
+            client.unsubscribe_subconsumer(self.queue, self.name, self.member)
+
+    def idle_seconds(self) -> float:
+        leads = self.member or self._leadership.held()
+        return self.interval if leads else min(self.interval, settings.STANDBY_SECONDS)
+
+    def step(self) -> bool:
+        """One batch, an empty one too: True. No newer tick, or another instance leads: False."""
+        batch_id = self._open_batch()
+        if batch_id is None:
+            return False
+        if self._progress is None or self._progress.batch_id != batch_id:
+            self._progress = Progress(batch_id)
+        if self._handle_batch(self._progress):
+            self._finish(self._progress)
+        return True
+
+    def _open_batch(self) -> int | None:
+        if self.member:
+            return client.next_batch_coop(self.queue, self.name, self.member, self.dead_interval)
+        return client.next_batch(self.queue, self.name) if self._leadership.held() else None
+
+    def _handle_batch(self, progress: Progress) -> bool:
+        """Handle what is left of the batch; False when a stop came first and the batch stays open."""
+        for event in self._events(progress.batch_id):
+            if event.id <= progress.handled_up_to:
+                continue
+            if self.stopping:
+                return False
+            self._touch()
+            failure = self._handle(event, progress.batch_id)
+            if failure:
+                progress.failures.append(failure)
+            progress.handled_up_to = event.id
+            self.handled += 1
+        return True
+
+    def _events(self, batch_id: int) -> Iterator[client.Event]:
+        return client.batch_events(batch_id, self.page)
+
+    def _handle(self, event: client.Event, batch_id: int) -> Failure | None:
+        """Call the handler; None when the message is done. An outage escapes: the batch comes again, nothing is burnt."""
+        try:
+            handler = self._handler(event.type)
+            if handler:
+                handler(_message(event, batch_id))
+            return None
+        except Rejected as error:
+            return self._failed(event, str(error), None)
+        except RetryLater as error:
+            seconds = error.seconds
+            delay = retry_delay(event.retry_count, random.random()) if seconds is None else timedelta(seconds=seconds)
+            return self._failed(event, str(error), delay)
+        except Exception as error:
+            if is_outage(error):
+                raise
+            logger.exception("Handler of %s failed on event %d", event.type, event.id)
+            return self._failed(event, repr(error), retry_delay(event.retry_count, random.random()))
+
+    def _handler(self, event_type: str) -> Handler | None:
+        """The handler; None when the catalogue gives the type to others. Raises Rejected when nobody knows it."""
+        if event_type in self.handlers:
+            return self.handlers[event_type]
+        known = catalogue.EVENT_TYPES.get(event_type)
+        if known is None:
+            raise Rejected(f"unknown event type {event_type!r}")
+        if self.name in known.consumers:
+            raise RetryLater(f"{self.name} has no handler for {event_type!r} in this version")
+        return None
+
+    def _failed(self, event: client.Event, reason: str, retry_after: timedelta | None) -> Failure:
+        reason = clean(reason, REASON_LIMIT)
+        until = "goes to the dead letters" if retry_after is None else f"comes again in {retry_after}"
+        logger.warning("Event %d (%s) %s: %s", event.id, event.type, until, reason)
+        return Failure(event.id, reason, retry_after, event if retry_after is None else None)
+
+    def _finish(self, progress: Progress) -> None:
+        """Nack the failures and ack the batch, in one transaction; a taken-over batch is somebody else's now."""
+        with transaction.atomic(using=client.ALIAS):
+            for failure in progress.failures:
+                if failure.retry_after is None and failure.event is not None:
+                    client.event_dead(progress.batch_id, failure.event, failure.reason)
+                else:
+                    client.nack(progress.batch_id, failure.event_id, failure.retry_after or timedelta(), failure.reason)
+            acked = client.ack(progress.batch_id)
+        if not acked:
+            logger.warning("%s lost batch %d to another member", self.name, progress.batch_id)
+        self._progress = None
+
+    def _touch(self) -> None:
+        """Keep the member alive in the group's eyes while a batch takes long."""
+        if self.member and self.clock() - self._touched > self.dead_interval.total_seconds() / 4:
+            client.touch_subconsumer(self.queue, self.name, self.member)
+            self._touched = self.clock()
+
+
+def _message(event: client.Event, batch_id: int) -> Message:
+    """The event for a handler; raises Rejected when its payload is not what the catalogue promises."""
+    try:
+        payload = json.loads(event.data or "null", parse_constant=_refuse_constant)
+        if not isinstance(payload, dict):
+            raise ValueError("the payload is no JSON object")
+        catalogue.check(event.type, payload)
+        key = uuid.UUID(event.extra1) if event.extra1 else None
+    except (ValueError, RecursionError) as error:
+        raise Rejected(f"bad payload: {error}") from None
+    return Message(event.id, batch_id, event.type, payload, key, event.retry_count + 1, event.created_at)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")

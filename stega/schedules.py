@@ -1,0 +1,53 @@
+"""The periodic work: which task, how often."""
+
+from typing import Any
+
+from django.db import connections, transaction
+from django.utils import timezone
+from django_q.models import Schedule
+
+from stega.routers import home
+
+EACH_MINUTE = {"schedule_type": Schedule.MINUTES, "minutes": 1, "cron": None}
+
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "outbox sweep": {"func": "stega.outbox.sweep", **EACH_MINUTE},
+    "SLA scan": {"func": "tickets.tasks.check_sla_breaches", **EACH_MINUTE},
+    "weekly activity report": {
+        "func": "tickets.tasks.generate_activity_report",
+        "schedule_type": Schedule.CRON,
+        "minutes": None,
+        "cron": "0 8 * * 1",  # Mondays 08:00 in settings.TIME_ZONE
+    },
+    "outbox pruning": {
+        "func": "stega.outbox.prune",
+        "schedule_type": Schedule.CRON,
+        "minutes": None,
+        "cron": "30 3 * * *",
+    },
+}
+
+
+def install() -> list[str]:
+    """Create missing schedules and correct changed ones, in one transaction on `jobs`; returns all names.
+
+    A schedule that is as it should be keeps its next run, so that a deployment never runs a period twice. Several
+    installers wait for each other on a lock.
+    """
+    alias = home("django_q")
+    with transaction.atomic(using=alias):
+        with connections[alias].cursor() as cursor:
+            cursor.execute("select pg_advisory_xact_lock(hashtext('stega schedules'))")
+        for name, wanted in SCHEDULES.items():
+            _install(name, wanted)
+    return list(SCHEDULES)
+
+
+def _install(name: str, wanted: dict[str, Any]) -> None:
+    schedule = Schedule.objects.filter(name=name).first() or Schedule(name=name, repeats=-1)
+    if schedule.pk and all(getattr(schedule, attribute) == value for attribute, value in wanted.items()):
+        return
+    for attribute, value in wanted.items():
+        setattr(schedule, attribute, value)
+    schedule.next_run = schedule.calculate_next_run() if schedule.cron else timezone.now()
+    schedule.save()
