@@ -45,7 +45,7 @@ def aliases_are_apart(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.compatibility)
 def router_is_closed(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    if settings.DATABASE_ROUTERS == [f"{routers.__name__}.{routers.HomeRouter.__name__}"]:
+    if [f"{routers.__name__}.{routers.HomeRouter.__name__}"] == settings.DATABASE_ROUTERS:
         return []
     hint = "Leave DATABASE_ROUTERS to stega.routers.HomeRouter alone."
     return [Error("Another router may send an app away from its home.", hint=hint, id="stega.E004")]

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from stega.preparation import require_prepared
 from stega.process import Process, stop_on_signals
 
+
 class ProcessCommand(BaseCommand):
     """A command that runs a Process until SIGTERM or Ctrl+C (exit code 0; a second signal kills)."""
 

@@ -46,7 +46,9 @@ def enqueue(task: str, *args: Any, key: uuid.UUID | None = None) -> bool:
 def enqueue_many(task: str, rows: Iterable[tuple[uuid.UUID, Sequence[Any]]]) -> int:
     """`enqueue` for many entries in one statement; returns how many were new."""
     if not connections[DEFAULT_DB_ALIAS].in_atomic_block:
-        raise transaction.TransactionManagementError("enqueue() belongs inside the transaction of the change it follows.")
+        raise transaction.TransactionManagementError(
+            "enqueue() belongs inside the transaction of the change it follows."
+        )
     if task not in settings.TASKS:
         raise ValueError(f"{task!r} is not a name of settings.TASKS.")
     rows = list(rows)

@@ -17,7 +17,8 @@ def require_prepared(alias: str) -> None:
     if alias == "events":
         _require_event_log()
     elif TABLES[alias] not in connections[alias].introspection.table_names():
-        raise ImproperlyConfigured(f"the {alias} database has no tables. Run: python manage.py migrate --database={alias}")
+        remedy = f"Run: python manage.py migrate --database={alias}"
+        raise ImproperlyConfigured(f"the {alias} database has no tables. {remedy}")
 
 
 def _require_event_log() -> None:

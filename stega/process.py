@@ -92,7 +92,7 @@ class Process:
 
     def wait(self, seconds: float) -> None:
         """Sleep, but not past a stop or a wake-up."""
-        if any([wakeup.pending() for wakeup in self.wakeups]):
+        if any(wakeup.pending() for wakeup in self.wakeups):
             return
         select.select([self._pipe_read, *self.wakeups], [], [], max(0.0, seconds))
 

@@ -171,7 +171,7 @@ PGQUE_ROTATE_SECONDS = env.seconds("PGQUE_ROTATE_SECONDS", 10.0)  # between rota
 STANDBY_SECONDS = env.seconds("STANDBY_SECONDS", 0.5)  # between a stand-by's tries to lead
 CONSUMER_POLL_SECONDS = env.seconds("CONSUMER_POLL_SECONDS", 1.0)  # between looks at an idle queue; NOTIFY comes first
 CONSUMER_PAGE_SIZE = env.integer("CONSUMER_PAGE_SIZE", 500, minimum=1)  # events of a batch held in memory at once
-SLA_DEAD_INTERVAL_SECONDS = env.seconds("SLA_DEAD_INTERVAL_SECONDS", 120.0)  # silence after which a member loses a batch
+SLA_DEAD_INTERVAL_SECONDS = env.seconds("SLA_DEAD_INTERVAL_SECONDS", 120.0)  # silence that costs a member its batch
 DELIVERY_LEASE_SECONDS = env.seconds("DELIVERY_LEASE_SECONDS", 60.0)  # how long one try at telling one person may take
 
 # Authentication
@@ -205,9 +205,7 @@ if not DEBUG:
 # Mail
 STEGA_DEV_INBOX = DEBUG  # /dev/inbox/: captured mail and Slack posts, open to everybody
 EMAIL_HOST = env.text("EMAIL_HOST")
-EMAIL_BACKEND = (
-    "django.core.mail.backends.smtp.EmailBackend" if EMAIL_HOST else "notifications.inbox.FileMailBackend"
-)
+EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if EMAIL_HOST else "notifications.inbox.FileMailBackend"
 EMAIL_PORT = env.integer("EMAIL_PORT", 25, minimum=1)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
