@@ -1,4 +1,4 @@
-"""How `notifications` learns whom a ticket concerns without importing `tickets`, whose module settings.AUDIENCE names."""
+"""How `notifications` learns whom a ticket concerns without importing `tickets`: through settings.AUDIENCE."""
 
 from dataclasses import dataclass
 from importlib import import_module

@@ -177,7 +177,7 @@ class Consumer(Process):
         return client.batch_events(batch_id, self.page)
 
     def _handle(self, event: client.Event, batch_id: int) -> Failure | None:
-        """Call the handler; None when the message is done. An outage escapes: the batch comes again, nothing is burnt."""
+        """Call the handler; None when the message is done. An outage escapes: the batch comes again."""
         try:
             handler = self._handler(event.type)
             if handler:

@@ -19,7 +19,7 @@ def publish(event_type: str, payload: dict[str, Any], key: uuid.UUID) -> int:
     """Append the event to the queue and return its id. Only tasks publish: a request must never wait for `events`.
 
     Commits on its own. Publishing again after a crash appends a second event with the same key, which the delivery
-    ledger tells nobody again. Raises BadPayload, or OperationalError while `events` is away (the task then stays queued).
+    ledger tells nobody again. Raises BadPayload; OperationalError while `events` is away (the task then stays queued).
     """
     catalogue.check(event_type, payload)
     return client.insert_event(settings.PGQUE_QUEUE, event_type, payload, str(key))
