@@ -1,0 +1,78 @@
+"""Throw-away PostgreSQL servers of a test run: a pytest plugin that sets the database URLs before settings load.
+
+Every process that runs tests has servers of its own, one per database alias, so a test may stop or kill one without
+disturbing a test in another process. With STEGA_TEST_DATABASE_SERVERS (JSON, alias -> folder) in the environment, as in
+a subprocess of a test, the servers of those folders are used and left alone.
+"""
+
+import atexit
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from stega.embedded import DATABASES, Server
+
+GIVEN = "STEGA_TEST_DATABASE_SERVERS"
+VARIABLES = {"default": "DATABASE_URL", "jobs": "JOBS_DATABASE_URL", "events": "EVENTS_DATABASE_URL"}
+PREFIX = "stega-tests-"
+
+
+def _start(alias: str) -> None:
+    by_alias[alias].start()
+    by_alias[alias].create_database(DATABASES[alias])
+
+
+def _remove(home: Path, servers: Iterable[Server]) -> None:
+    for server in servers:
+        server.delete()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _remove_own() -> None:
+    if _own_home is not None and os.getpid() == _own_pid:
+        _remove(_own_home, by_alias.values())
+
+
+def _remove_abandoned() -> None:
+    """Remove what a killed test run left behind."""
+    for home in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
+        pid = home.name.removeprefix(PREFIX).split("-")[0]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)) and home.stat().st_uid == os.geteuid():
+            _remove(home, [Server(home / alias, durable=False) for alias in DATABASES])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the servers in a process that runs tests. The controller of xdist runs none: its workers make their own."""
+    if _own_home is None:
+        return
+    if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
+        del os.environ[GIVEN]
+        return
+    _remove_abandoned()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(_start, by_alias))
+
+
+def pytest_unconfigure() -> None:
+    _remove_own()
+
+
+_own_pid = os.getpid()
+_own_home = None if GIVEN in os.environ else Path(tempfile.mkdtemp(prefix=f"{PREFIX}{_own_pid}-"))
+if _own_home is not None:
+    os.environ[GIVEN] = json.dumps({alias: str(_own_home / alias) for alias in DATABASES})
+    atexit.register(_remove_own)
+
+by_alias = {alias: Server(Path(home), durable=False) for alias, home in json.loads(os.environ[GIVEN]).items()}
+app, jobs, events = by_alias["default"], by_alias["jobs"], by_alias["events"]
+
+os.environ["STEGA_DEBUG"] = "1"
+for _alias, _server in by_alias.items():
+    os.environ[VARIABLES[_alias]] = _server.url(DATABASES[_alias])
