@@ -1,0 +1,100 @@
+"""stega/checks.py: settings that a process refuses to start with, each with a hint."""
+
+import copy
+
+import pytest
+from django.conf import settings as django_settings
+
+from stega import checks
+
+SECRET = "a-secret-of-fifty-characters-or-more-0123456789-abcdefghij"
+PRODUCTION = {
+    "DEBUG": False,
+    "SECRET_KEY": SECRET,
+    "STEGA_BASE_URL": "https://help.example.com",
+    "ALLOWED_HOSTS": ["help.example.com"],
+    "EMAIL_HOST": "smtp.example.com",
+}
+
+
+def ids(messages):
+    assert all(message.hint for message in messages)
+    return [message.id for message in messages]
+
+
+def test_safe_production_settings_pass(settings):
+    for name, value in PRODUCTION.items():
+        setattr(settings, name, value)
+
+    assert checks.production_is_safe(None) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("SECRET_KEY", "short", "stega.E006"),
+        ("SECRET_KEY", "a" * 60, "stega.E006"),
+        ("STEGA_BASE_URL", "http://help.example.com", "stega.E007"),
+        ("ALLOWED_HOSTS", ["*"], "stega.E008"),
+        ("EMAIL_HOST", "", "stega.W001"),
+    ],
+)
+def test_an_unsafe_production_setting_is_named(settings, name, value, expected):
+    for each, safe in PRODUCTION.items():
+        setattr(settings, each, safe)
+    setattr(settings, name, value)
+
+    assert ids(checks.production_is_safe(None)) == [expected]
+
+
+def test_a_laptop_may_serve_plain_http_to_itself(settings):
+    for name, value in (PRODUCTION | {"STEGA_BASE_URL": "http://localhost:8000"}).items():
+        setattr(settings, name, value)
+
+    assert checks.production_is_safe(None) == []
+
+
+def test_two_aliases_on_one_database_are_refused(settings):
+    databases = copy.deepcopy(django_settings.DATABASES)
+    for part in ("HOST", "PORT", "NAME"):
+        databases["jobs"][part] = databases["default"][part]
+    settings.DATABASES = databases
+
+    assert ids(checks.aliases_are_apart(None)) == ["stega.E002"]
+
+
+def test_a_missing_alias_is_refused(settings):
+    settings.DATABASES = {"default": django_settings.DATABASES["default"]}
+
+    assert ids(checks.aliases_are_apart(None)) == ["stega.E001"]
+
+
+@pytest.mark.parametrize(("timeout", "expected"), [(59, []), (60, ["stega.E003"]), (61, ["stega.E003"])])
+def test_a_task_must_end_before_its_lease(settings, timeout, expected):
+    settings.Q_CLUSTER = settings.Q_CLUSTER | {"timeout": timeout, "retry": 60}
+
+    assert ids(checks.tasks_fit_their_lease(None)) == expected
+
+
+def test_a_channel_slower_than_the_ledgers_lease_is_refused(settings):
+    settings.EMAIL_TIMEOUT, settings.DELIVERY_LEASE_SECONDS = 16.0, 60.0
+
+    assert ids(checks.one_try_fits_its_lease(None)) == ["stega.E005"]
+
+
+def test_another_router_is_refused(settings):
+    settings.DATABASE_ROUTERS = ["stega.routers.HomeRouter", "elsewhere.Router"]
+
+    assert ids(checks.router_is_closed(None)) == ["stega.E004"]
+
+
+@pytest.mark.django_db(databases=["events"])
+def test_the_engine_of_this_checkout_passes():
+    assert checks.engine_is_current(None, databases=["events"]) == []
+
+
+@pytest.mark.django_db(databases=["events"])
+def test_an_engine_of_another_version_is_refused(monkeypatch):
+    monkeypatch.setattr("stega.pgque.bootstrap.vendored_version", lambda: "99.0.0")
+
+    assert ids(checks.engine_is_current(None, databases=["events"])) == ["stega.E011"]

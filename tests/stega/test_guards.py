@@ -1,0 +1,32 @@
+"""Rules of the architecture that no import contract can say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = [path for app in ("stega", "accounts", "tickets", "notifications") for path in (ROOT / app).rglob("*.py")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "allowed", "instead"),
+    [
+        (r"\basync_task\b", {"stega/outbox.py"}, "enqueue through stega.outbox"),
+        (r"\bpgque\.\w+\(", {"stega/pgque/client.py"}, "call stega.pgque.client"),
+        (
+            r"\bos\.environ\b|\bgetenv\b",
+            {"stega/env.py", "stega/wsgi.py"},
+            "read it in stega/settings.py through env.py",
+        ),
+        (r"on_commit\((?![^\n]*using=)", set(), "name the alias: on_commit(..., using=...)"),
+    ],
+)
+def test_one_module_alone_may_do_this(pattern, allowed, instead):
+    offenders = {
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if re.search(pattern, path.read_text()) and "/management/commands/up.py" not in str(path)
+    }
+
+    assert offenders <= allowed, f"{offenders - allowed}: {instead}"

@@ -1,0 +1,257 @@
+"""stega/outbox.py: what is promised in a transaction happens after it, and only then."""
+
+import threading
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.conf import settings as django_settings
+from django.db import InternalError, OperationalError, transaction
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from stega import outbox
+from stega.models import OutboxEntry
+
+pytestmark = pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
+
+performed: list[tuple] = []
+
+
+def note(*args, event_key):
+    performed.append((*args, event_key))
+    return {"noted": list(args)}
+
+
+def fail(*args, event_key):
+    raise ValueError("bad \x00 \ud83d")
+
+
+def lose_the_database(*args, event_key):
+    raise OperationalError("server closed the connection")
+
+
+def meet_a_read_only_server(*args, event_key):
+    error = InternalError("cannot execute INSERT in a read-only transaction")
+    error.__cause__ = type("Cause", (Exception,), {"sqlstate": "25006"})()
+    raise error
+
+
+@pytest.fixture(autouse=True)
+def tasks(settings, monkeypatch):
+    names = ("note", "fail", "lose_the_database", "meet_a_read_only_server")
+    settings.TASKS = django_settings.TASKS | {name: f"{__name__}.{name}" for name in names}
+    settings.OUTBOX_FAST_PATH_SECONDS = 0
+    monkeypatch.setattr(outbox, "_rest_until", 0.0)
+    performed.clear()
+
+
+@pytest.fixture
+def entry():
+    """An entry that is in the outbox and nowhere else."""
+    return OutboxEntry.objects.create(key=uuid.uuid4(), task="note", args=[7])
+
+
+def queued_keys():
+    return {package.task()["args"][0] for package in OrmQ.objects.all()}
+
+
+def test_enqueue_outside_a_transaction_is_refused():
+    with pytest.raises(transaction.TransactionManagementError):
+        outbox.enqueue("note", 1)
+
+
+def test_a_task_that_settings_do_not_name_is_refused():
+    with pytest.raises(ValueError, match="settings.TASKS"), transaction.atomic():
+        outbox.enqueue("no_such_task")
+
+
+def test_after_the_commit_the_entry_is_with_django_q_and_marked():
+    key = uuid.uuid4()
+
+    with transaction.atomic():
+        assert outbox.enqueue("note", 1, "two", key=key)
+        assert OrmQ.objects.count() == 0
+
+    assert queued_keys() == {str(key)}
+    assert OutboxEntry.objects.get(key=key).relayed_at
+
+
+def test_a_rollback_leaves_neither_entry_nor_task():
+    with pytest.raises(RuntimeError), transaction.atomic():
+        outbox.enqueue("note", 1)
+        raise RuntimeError
+
+    assert not OutboxEntry.objects.exists()
+    assert not OrmQ.objects.exists()
+
+
+def test_the_same_key_is_promised_once():
+    key = uuid.uuid4()
+    with transaction.atomic():
+        outbox.enqueue("note", 1, key=key)
+
+    with transaction.atomic():
+        again = outbox.enqueue("note", 1, key=key)
+
+    assert not again
+    assert OrmQ.objects.count() == 1
+
+
+def test_two_transactions_promise_the_same_key_at_once_and_one_of_them_wrote_it():
+    key, answers, barrier = uuid.uuid4(), [], threading.Barrier(2)
+
+    def promise():
+        try:
+            barrier.wait(timeout=10)
+            with transaction.atomic():
+                answers.append(outbox.enqueue("note", 1, key=key))
+        finally:
+            transaction.get_connection().close()
+
+    threads = [threading.Thread(target=promise) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(answers) == [False, True]
+
+
+def test_many_entries_go_in_one_statement(django_assert_num_queries):
+    rows = [(uuid.uuid4(), (number,)) for number in range(50)]
+
+    with transaction.atomic(), django_assert_num_queries(1):
+        new = outbox.enqueue_many("note", rows)
+
+    assert new == 50
+    assert OrmQ.objects.count() == 50
+
+
+def test_a_jobs_database_that_is_away_costs_the_change_nothing(monkeypatch):
+    monkeypatch.setattr(outbox, "_enqueue_tasks", lambda task, keys: lose_the_database(event_key=None))
+
+    with transaction.atomic():
+        outbox.enqueue("note", 1)
+
+    assert OutboxEntry.objects.get().relayed_at is None
+
+
+def test_after_a_failure_the_fast_path_rests(monkeypatch):
+    tries = []
+    monkeypatch.setattr(outbox, "_enqueue_tasks", lambda task, keys: tries.append(keys) or 1 / 0)
+
+    for number in range(3):
+        with transaction.atomic():
+            outbox.enqueue("note", number)
+
+    assert len(tries) == 1
+
+
+def test_a_hanging_jobs_database_costs_one_request_the_bounded_time(settings, monkeypatch):
+    release = threading.Event()
+    settings.OUTBOX_FAST_PATH_SECONDS = 0.05
+    monkeypatch.setattr(outbox, "_enqueue_tasks", lambda task, keys: release.wait(60))
+
+    with transaction.atomic():
+        outbox.enqueue("note", 1)
+    with transaction.atomic():
+        outbox.enqueue("note", 2)
+
+    assert OutboxEntry.objects.filter(relayed_at=None).count() == 2
+    release.set()
+
+
+def test_the_bounded_fast_path_relays_on_a_thread_of_its_own(settings):
+    settings.OUTBOX_FAST_PATH_SECONDS = 30.0
+
+    with transaction.atomic():
+        outbox.enqueue("note", 1)
+
+    assert OrmQ.objects.count() == 1
+
+
+def test_the_sweep_relays_what_the_fast_path_missed(entry):
+    OutboxEntry.objects.update(created_at=timezone.now() - timedelta(seconds=11))
+
+    assert outbox.sweep() == {"relayed": 1}
+    assert queued_keys() == {str(entry.key)}
+    assert outbox.sweep() == {"relayed": 0}
+
+
+def test_the_sweep_leaves_a_fresh_entry_to_the_fast_path(entry):
+    assert outbox.sweep() == {"relayed": 0}
+
+
+def test_an_entry_relayed_long_ago_and_never_done_is_relayed_again(entry):
+    OutboxEntry.objects.update(relayed_at=timezone.now() - timedelta(seconds=901))
+
+    assert outbox.sweep() == {"relayed": 1}
+
+
+def test_an_entry_that_commits_late_is_not_overlooked_by_the_sweep(entry):
+    """The order of ids is not the order of commits: a younger entry is swept first, then the older id appears."""
+    OutboxEntry.objects.update(created_at=timezone.now() - timedelta(seconds=60))
+    outbox.sweep()
+    late = OutboxEntry(id=entry.id - 1, key=uuid.uuid4(), task="note", args=[8], created_at=entry.created_at)
+    late.created_at = timezone.now() - timedelta(seconds=70)
+    late.save(force_insert=True)
+
+    assert outbox.sweep() == {"relayed": 1}
+
+
+def test_performing_runs_the_task_with_its_arguments_and_key_and_marks_it_done(entry):
+    assert outbox.perform(str(entry.key)) == {"noted": [7]}
+
+    assert performed == [(7, entry.key)]
+    entry.refresh_from_db()
+    assert entry.done_at
+
+
+def test_a_done_entry_is_not_performed_again(entry):
+    outbox.perform(str(entry.key))
+
+    assert outbox.perform(str(entry.key)) == {"skipped": "done before"}
+    assert len(performed) == 1
+
+
+def test_an_entry_that_is_gone_is_skipped():
+    assert outbox.perform(str(uuid.uuid4())) == {"skipped": "no such entry"}
+
+
+@pytest.mark.parametrize("task", ["lose_the_database", "meet_a_read_only_server"])
+def test_an_outage_is_tried_again_without_end(entry, task):
+    OutboxEntry.objects.update(task=task)
+
+    for _ in range(20):
+        with pytest.raises((OperationalError, InternalError)):
+            outbox.perform(str(entry.key))
+
+    entry.refresh_from_db()
+    assert (entry.attempts, entry.failed_at) == (0, None)
+
+
+def test_a_fault_of_the_tasks_own_is_given_up_after_five_runs_with_its_error(entry):
+    OutboxEntry.objects.update(task="fail")
+
+    for _ in range(4):
+        with pytest.raises(ValueError, match="bad"):
+            outbox.perform(str(entry.key))
+    result = outbox.perform(str(entry.key))
+
+    entry.refresh_from_db()
+    assert "failed" in result
+    assert entry.attempts == 5
+    assert entry.failed_at
+    assert "ValueError" in entry.last_error
+
+
+def test_pruning_keeps_what_is_open_failed_or_young(entry):
+    long_ago = timezone.now() - timedelta(days=31)
+    old = OutboxEntry.objects.create(key=uuid.uuid4(), task="note", done_at=long_ago)
+    failed = OutboxEntry.objects.create(key=uuid.uuid4(), task="note", failed_at=long_ago)
+    young = OutboxEntry.objects.create(key=uuid.uuid4(), task="note", done_at=timezone.now())
+
+    assert outbox.prune() == {"pruned": 1}
+    assert set(OutboxEntry.objects.values_list("key", flat=True)) == {entry.key, failed.key, young.key}
+    assert not OutboxEntry.objects.filter(key=old.key).exists()

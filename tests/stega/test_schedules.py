@@ -1,0 +1,69 @@
+"""stega/schedules.py: the periodic tasks exist once, whoever installs them and how often."""
+
+import threading
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.db import connections
+from django.utils.module_loading import import_string
+from django_q.models import Schedule
+
+from stega import schedules
+
+pytestmark = pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
+
+
+def test_every_schedule_names_a_function_that_exists():
+    schedules.install()
+
+    for schedule in Schedule.objects.all():
+        assert callable(import_string(schedule.func))
+
+
+def test_installing_again_keeps_the_next_run():
+    schedules.install()
+    Schedule.objects.update(next_run=datetime(2030, 1, 1, tzinfo=UTC))
+
+    schedules.install()
+
+    assert Schedule.objects.count() == len(schedules.SCHEDULES)
+    assert set(Schedule.objects.values_list("next_run", flat=True)) == {datetime(2030, 1, 1, tzinfo=UTC)}
+
+
+def test_a_changed_schedule_is_corrected():
+    schedules.install()
+    Schedule.objects.filter(name="SLA scan").update(minutes=15, func="somewhere.else")
+
+    schedules.install()
+
+    scan = Schedule.objects.get(name="SLA scan")
+    assert (scan.minutes, scan.func) == (1, "tickets.tasks.check_sla_breaches")
+
+
+def test_two_installers_at_once_create_each_schedule_once():
+    barrier = threading.Barrier(2)
+
+    def install():
+        try:
+            barrier.wait(timeout=10)
+            schedules.install()
+        finally:
+            connections["jobs"].close()
+
+    threads = [threading.Thread(target=install) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(Schedule.objects.values_list("name", flat=True)) == sorted(schedules.SCHEDULES)
+
+
+def test_the_weekly_report_runs_on_mondays_at_eight_local_time(settings):
+    settings.TIME_ZONE = "Europe/Berlin"
+
+    schedules.install()
+
+    next_run = Schedule.objects.get(name="weekly activity report").next_run
+    assert next_run.astimezone(ZoneInfo("Europe/Berlin")).strftime("%a %H:%M") == "Mon 08:00"

@@ -1,0 +1,33 @@
+"""stega/startup.py: a command that cannot start says one line and exits with 1."""
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.db import OperationalError
+
+from stega import startup
+
+
+def test_a_wrong_setting_is_one_line_and_exit_code_1(capsys):
+    with pytest.raises(SystemExit) as end, startup.refusing_clearly():
+        raise ImproperlyConfigured("DATABASE_URL is not a database URL.")
+
+    assert end.value.code == 1
+    assert capsys.readouterr().err == "stega: DATABASE_URL is not a database URL.\n"
+
+
+def test_an_unreachable_database_is_named_with_its_variable(monkeypatch, capsys):
+    monkeypatch.setattr(startup, "_answers", lambda alias: alias != "events")
+
+    with pytest.raises(SystemExit) as end, startup.refusing_clearly():
+        raise OperationalError('connection to server at "127.0.0.1", port 9\n\tfailed: Connection refused')
+
+    said = capsys.readouterr().err
+    assert end.value.code == 1
+    assert said.count("\n") == 1
+    assert "events database" in said
+    assert "EVENTS_DATABASE_URL" in said
+
+
+def test_any_other_error_is_left_alone():
+    with pytest.raises(ZeroDivisionError), startup.refusing_clearly():
+        1 / 0
