@@ -1,9 +1,8 @@
 """stega/checks.py: settings that a process refuses to start with, each with a hint."""
 
-import copy
+from types import SimpleNamespace
 
 import pytest
-from django.conf import settings as django_settings
 
 from stega import checks
 
@@ -54,17 +53,16 @@ def test_a_laptop_may_serve_plain_http_to_itself(settings):
     assert checks.production_is_safe(None) == []
 
 
-def test_two_aliases_on_one_database_are_refused(settings):
-    databases = copy.deepcopy(django_settings.DATABASES)
-    for part in ("HOST", "PORT", "NAME"):
-        databases["jobs"][part] = databases["default"][part]
-    settings.DATABASES = databases
+def test_two_aliases_on_one_database_are_refused(monkeypatch):
+    one, other = {"HOST": "db", "PORT": 5432, "NAME": "a"}, {"HOST": "db", "PORT": 5432, "NAME": "b"}
+    databases = {"default": one, "jobs": {**one, "USER": "somebody"}, "events": other}
+    monkeypatch.setattr(checks, "settings", SimpleNamespace(DATABASES=databases))
 
     assert ids(checks.aliases_are_apart(None)) == ["stega.E002"]
 
 
-def test_a_missing_alias_is_refused(settings):
-    settings.DATABASES = {"default": django_settings.DATABASES["default"]}
+def test_a_missing_alias_is_refused(monkeypatch):
+    monkeypatch.setattr(checks, "settings", SimpleNamespace(DATABASES={"default": {}}))
 
     assert ids(checks.aliases_are_apart(None)) == ["stega.E001"]
 
@@ -82,8 +80,9 @@ def test_a_channel_slower_than_the_ledgers_lease_is_refused(settings):
     assert ids(checks.one_try_fits_its_lease(None)) == ["stega.E005"]
 
 
-def test_another_router_is_refused(settings):
-    settings.DATABASE_ROUTERS = ["stega.routers.HomeRouter", "elsewhere.Router"]
+def test_another_router_is_refused(monkeypatch):
+    routers = ["stega.routers.HomeRouter", "elsewhere.Router"]
+    monkeypatch.setattr(checks, "settings", SimpleNamespace(DATABASE_ROUTERS=routers))
 
     assert ids(checks.router_is_closed(None)) == ["stega.E004"]
 

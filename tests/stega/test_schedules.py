@@ -60,8 +60,8 @@ def test_two_installers_at_once_create_each_schedule_once():
     assert sorted(Schedule.objects.values_list("name", flat=True)) == sorted(schedules.SCHEDULES)
 
 
-def test_the_weekly_report_runs_on_mondays_at_eight_local_time(settings):
-    settings.TIME_ZONE = "Europe/Berlin"
+def test_the_weekly_report_runs_on_mondays_at_eight_local_time(monkeypatch):
+    monkeypatch.setattr("django_q.conf.Conf.TIME_ZONE", "Europe/Berlin")  # settings.TIME_ZONE, read at import
 
     schedules.install()
 

@@ -1,0 +1,320 @@
+"""stega/pgque/consumer.py: whole batches, each message once where nothing crashes, failures told apart."""
+
+import json
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError, connections
+
+from stega.pgque import catalogue, client
+from stega.pgque.consumer import Consumer, Message, Rejected, RetryLater, member_name, retry_delay
+from tests.support.event_log import dead_letters, make_retries_due, retries, tick
+
+pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
+
+WELCOME = {"user_id": 1, "email": "customer@example.com", "display_name": "Customer"}
+
+
+class Recorder:
+    """A handler that remembers what it saw, and raises what a test tells it to for a user id."""
+
+    def __init__(self):
+        self.messages: list[Message] = []
+        self.raising: dict[int, list[Exception]] = {}
+
+    def __call__(self, message):
+        self.messages.append(message)
+        planned = self.raising.get(message.payload["user_id"])
+        if planned:
+            raise planned.pop(0)
+
+    @property
+    def users(self):
+        return [message.payload["user_id"] for message in self.messages]
+
+
+@pytest.fixture
+def recorder():
+    return Recorder()
+
+
+@pytest.fixture
+def consumer(queue, recorder):
+    client.subscribe(queue, catalogue.NOTIFICATION_WORKER)
+    return Consumer(catalogue.NOTIFICATION_WORKER, {"ticket.welcome": recorder})
+
+
+def send(queue, *user_ids, event_type="ticket.welcome"):
+    for user_id in user_ids:
+        client.insert_event(queue, event_type, WELCOME | {"user_id": user_id}, str(uuid.uuid4()))
+    tick(queue)
+
+
+@pytest.mark.parametrize("page", [1, 20, 54, 55, 56])
+def test_every_event_of_a_batch_is_handled_whatever_the_page(queue, recorder, page):
+    client.subscribe(queue, "notification_worker")
+    send(queue, *range(55))
+
+    Consumer("notification_worker", {"ticket.welcome": recorder}, page=page).run(until_idle=True)
+
+    assert recorder.users == list(range(55))
+
+
+def test_an_acked_batch_does_not_come_again(queue, consumer, recorder):
+    send(queue, 1)
+
+    consumer.run(until_idle=True)
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1]
+
+
+def test_a_message_carries_its_key_its_attempt_and_its_payload(queue, consumer, recorder):
+    key = uuid.uuid4()
+    client.insert_event(queue, "ticket.welcome", WELCOME | {"display_name": 'Zoë "💎"'}, str(key))
+    tick(queue)
+
+    consumer.run(until_idle=True)
+
+    (message,) = recorder.messages
+    assert (message.key, message.attempt, message.payload["display_name"]) == (key, 1, 'Zoë "💎"')
+
+
+def test_a_failure_comes_again_alone_with_its_attempt_counted(queue, consumer, recorder):
+    recorder.raising = {2: [RetryLater("busy")]}
+    send(queue, 1, 2, 3)
+
+    consumer.run(until_idle=True)
+    make_retries_due(queue)
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1, 2, 3, 2]
+    assert recorder.messages[-1].attempt == 2
+
+
+def test_a_bug_in_a_handler_does_not_stop_its_neighbours(queue, consumer, recorder):
+    recorder.raising = {5: [ValueError("bad \x00 \ud83d 💎")]}
+    send(queue, *range(1, 11))
+
+    consumer.run(until_idle=True)
+
+    assert recorder.users == list(range(1, 11))
+    assert len(retries(queue)) == 1
+
+
+def test_a_rejected_message_is_a_dead_letter_at_once_with_its_reason(queue, consumer, recorder):
+    recorder.raising = {2: [Rejected("no such \x00 mailbox")]}
+    send(queue, 1, 2, 3)
+
+    consumer.run(until_idle=True)
+
+    assert list(dead_letters(queue).values()) == ["no such  mailbox"]
+    assert retries(queue) == []
+    assert recorder.users == [1, 2, 3]
+
+
+def test_a_type_nobody_knows_is_a_dead_letter_that_names_it(queue, consumer, recorder):
+    send(queue, 1)
+    send(queue, 2, event_type="ticket.merged")
+    send(queue, 3)
+
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1, 3]
+    (reason,) = dead_letters(queue).values()
+    assert "ticket.merged" in reason
+
+
+def test_a_type_of_another_consumer_is_acked_in_silence(queue, consumer, recorder):
+    send(queue, 1, event_type="ticket.sla_breached")
+
+    consumer.run(until_idle=True)
+
+    assert (recorder.users, dead_letters(queue), retries(queue)) == ([], {}, [])
+
+
+def test_a_type_of_this_consumer_without_a_handler_waits_for_the_version_that_has_it(queue, consumer, recorder):
+    send(queue, 1, event_type="report.weekly_ready")
+
+    consumer.run(until_idle=True)
+
+    assert len(retries(queue)) == 1
+    assert dead_letters(queue) == {}
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["not json", "[1]", "null", '{"user_id": 1}', '{"user_id": NaN, "email": "a", "display_name": "b"}', "[" * 200_000],
+)
+def test_a_payload_that_is_none_is_a_dead_letter(queue, consumer, recorder, data):
+    client.send_batch(queue, "ticket.welcome", [data, json.dumps(WELCOME)])
+    tick(queue)
+
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1]
+    assert [reason.startswith("bad payload") for reason in dead_letters(queue).values()] == [True]
+
+
+def test_an_outage_in_a_handler_leaves_the_batch_open_and_burns_no_retry(queue, consumer, recorder):
+    recorder.raising = {2: [OperationalError("the app database is away")]}
+    send(queue, 1, 2, 3)
+
+    with pytest.raises(OperationalError):
+        consumer.run(until_idle=True)
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1, 2, 2, 3]
+    assert (retries(queue), dead_letters(queue)) == ([], {})
+
+
+def test_a_batch_whose_ack_fails_comes_again_and_its_done_messages_are_not_handled_again(
+    queue, consumer, recorder, monkeypatch
+):
+    recorder.raising = {2: [RetryLater("busy")]}
+    send(queue, 1, 2, 3)
+    real_ack, failures = client.ack, [OperationalError("cut")]
+    monkeypatch.setattr(client, "ack", lambda batch: real_ack(batch) if not failures else _raise(failures.pop()))
+
+    with pytest.raises(OperationalError):
+        consumer.run(until_idle=True)
+    assert retries(queue) == []
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1, 2, 3]
+    assert len(retries(queue)) == 1
+
+
+def _raise(error):
+    raise error
+
+
+def test_a_failing_nack_leaves_the_batch_unacked(queue, consumer, recorder, monkeypatch):
+    recorder.raising = {2: [RetryLater("busy")]}
+    send(queue, 1, 2, 3)
+    monkeypatch.setattr(client, "nack", lambda *args: _raise(OperationalError("timeout")))
+
+    with pytest.raises(OperationalError):
+        consumer.run(until_idle=True)
+
+    assert client.next_batch(queue, "notification_worker") is not None
+
+
+def test_a_stop_leaves_the_rest_of_the_batch_for_the_next_start(queue, consumer, recorder):
+    send(queue, 1, 2, 3)
+    seen_by_the_first = []
+    consumer.handlers = {"ticket.welcome": lambda message: (seen_by_the_first.append(message), consumer.stop())}
+
+    consumer.run()
+    Consumer("notification_worker", {"ticket.welcome": recorder}).run(until_idle=True)
+
+    assert len(seen_by_the_first) == 1
+    assert recorder.users == [1, 2, 3]
+
+
+def test_an_empty_batch_does_not_stop_the_way_to_the_next_event(queue, consumer, recorder):
+    for _ in range(5):
+        tick(queue)
+    send(queue, 1)
+
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1]
+
+
+def test_members_of_a_group_share_the_work_and_repeat_none(queue, recorder):
+    client.subscribe(queue, catalogue.SLA_BREACH_DISPATCHER)
+    other = Recorder()
+    send(queue, 1, 2)
+    send(queue, 3)
+    members = [
+        Consumer(catalogue.SLA_BREACH_DISPATCHER, {"ticket.welcome": each}, group=True) for each in (recorder, other)
+    ]
+
+    for member in members:
+        member.setup()
+    for member in members:
+        member.step()
+    for member in members:
+        member.teardown()
+
+    assert (recorder.users, other.users) == ([1, 2], [3])
+
+
+def test_a_group_begins_where_its_consumer_was_subscribed_and_keeps_the_place_between_members(queue, recorder):
+    client.subscribe(queue, catalogue.SLA_BREACH_DISPATCHER)
+    for user in (1, 2):
+        send(queue, user)
+
+        Consumer(catalogue.SLA_BREACH_DISPATCHER, {"ticket.welcome": recorder}, group=True).run(until_idle=True)
+
+    assert recorder.users == [1, 2]
+
+
+def test_a_silent_members_batch_is_taken_over_and_its_late_ack_finishes_nothing(queue, recorder, caplog):
+    client.subscribe(queue, catalogue.SLA_BREACH_DISPATCHER)
+    send(queue, 1)
+    silent, live = (
+        Consumer(catalogue.SLA_BREACH_DISPATCHER, {"ticket.welcome": recorder}, group=True, dead_interval=60.0)
+        for _ in range(2)
+    )
+    silent.setup()
+    batch = silent._open_batch()
+    with connections["events"].cursor() as cursor:
+        cursor.execute(
+            "update pgque.subscription set sub_active = now() - interval '61 seconds' where sub_batch = %s", [batch]
+        )
+
+    live.run(until_idle=True)
+
+    assert recorder.users == [1]
+    assert client.ack(batch) == 0
+
+
+def test_a_member_touches_its_place_while_a_batch_takes_long(queue, monkeypatch):
+    client.subscribe(queue, catalogue.SLA_BREACH_DISPATCHER)
+    send(queue, 1, 2, 3)
+    touches = []
+    monkeypatch.setattr(client, "touch_subconsumer", lambda *args: touches.append(args))
+    member = Consumer(
+        catalogue.SLA_BREACH_DISPATCHER, {"ticket.welcome": lambda m: None}, group=True, dead_interval=60.0
+    )
+    times = iter(range(0, 100_000, 16))
+    member.clock = lambda: next(times)
+
+    member.run(until_idle=True)
+
+    assert len(touches) == 3
+
+
+def test_a_second_plain_consumer_stands_by_while_the_first_lives(queue, consumer, recorder):
+    with connections["events"].copy().cursor() as other:
+        other.execute(
+            "select pg_advisory_lock(hashtext('stega'), hashtext(%s))", [f"consumer {queue} notification_worker"]
+        )
+        send(queue, 1)
+
+        assert consumer.step() is False
+        other.connection.close()
+
+    consumer.run(until_idle=True)
+    assert recorder.users == [1]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "jitter", "seconds"),
+    [(0, 1.0, 2), (1, 1.0, 4), (5, 0.5, 32), (20, 1.0, 3600), (10_000, 1.0, 3600), (0, 0.0, 1)],
+)
+def test_the_pause_before_a_retry_doubles_up_to_an_hour(attempt, jitter, seconds):
+    assert retry_delay(attempt, jitter) == timedelta(seconds=seconds)
+
+
+def test_no_two_starts_share_a_member_name_even_with_one_host_and_pid(monkeypatch):
+    monkeypatch.setattr("stega.pgque.consumer.getpid", lambda: 1)
+    monkeypatch.setattr("socket.gethostname", lambda: "worker.example.com")
+
+    names = {member_name() for _ in range(100)}
+
+    assert len(names) == 100
+    assert all(name.startswith("worker-example-com-1-") for name in names)
