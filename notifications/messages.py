@@ -1,0 +1,223 @@
+"""What people read: pure wording, from an event's payload to the text of one mail or Slack post in one language."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.template.loader import render_to_string
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, override
+
+from notifications.text import single_line, slack_escape
+
+SUBJECT_LIMIT = 150
+NAME_LIMIT = 200
+SLACK_LINK_LIMIT = 300
+"""How much of a title and its link text goes to Slack, which refuses a block of text of over 3,000 characters."""
+
+Payload = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Wording:
+    """One message, ready for its channel: `text` is literal in a mail and escaped for Slack in a post."""
+
+    subject: str
+    text: str
+    html: str = ""
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What a mail says, before it is laid out as text and as HTML. Every string is literal, none is markup."""
+
+    subject: str
+    paragraphs: tuple[str, ...]
+    action: tuple[str, str]  # what the link says, where it leads
+    why: str  # why this person gets the mail
+    facts: tuple[tuple[str, str], ...] = field(default=())
+
+
+def mail(event_type: str, payload: Payload, *, language: str, base_url: str) -> Wording:
+    """Word the mail about one event. KeyError for a type that tells nobody by mail."""
+    with override(language):
+        letter = LETTERS[event_type](payload, base_url)
+        subject = single_line(letter.subject, SUBJECT_LIMIT)
+        html = render_to_string("notifications/mail.html", {"letter": letter, "subject": subject})
+        return Wording(subject, _as_text(letter), html)
+
+
+def slack(event_type: str, payload: Payload, *, language: str, base_url: str) -> Wording:
+    """Word the Slack post about one event. KeyError for a type that is not posted."""
+    with override(language):
+        return Wording("", POSTS[event_type](payload, base_url))
+
+
+def _as_text(letter: Letter) -> str:
+    facts = "\n".join(f"{label}: {value}" for label, value in letter.facts)
+    label, url = letter.action
+    parts = (*letter.paragraphs, facts, f"{label}:\n{url}", f"-- \n{letter.why}")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _welcome(payload: Payload, base_url: str) -> Letter:
+    name = single_line(payload["display_name"] or payload["email"], NAME_LIMIT)
+    return Letter(
+        subject=_("Welcome to Stega"),
+        paragraphs=(
+            _("Hello %(name)s,") % {"name": name},
+            _("Your account is ready. Open a ticket when something needs attention: we write to you when it moves."),
+        ),
+        action=(_("Open Stega"), f"{base_url}/"),
+        why=_("You get this mail once, because you signed in to Stega for the first time."),
+    )
+
+
+def _sla_breached(payload: Payload, base_url: str) -> Letter:
+    return _about_ticket(
+        payload,
+        base_url,
+        subject=_("SLA breached: %(title)s"),
+        says=_("This ticket has passed its SLA deadline and is still open."),
+        facts=(
+            (_("Product"), single_line(payload["product_name"], NAME_LIMIT)),
+            (_("Priority"), _priority(payload["priority"])),
+            (_("Open for"), _hours(payload["elapsed_hours"])),
+        ),
+        why=_("You get this mail because the ticket is assigned to you, or to nobody and you are an admin."),
+    )
+
+
+def _assigned(payload: Payload, base_url: str) -> Letter:
+    return _about_ticket(
+        payload,
+        base_url,
+        subject=_("Assigned to you: %(title)s"),
+        says=_("This ticket is now yours."),
+        why=_("You get this mail because the ticket was assigned to you."),
+    )
+
+
+def _status_changed(payload: Payload, base_url: str) -> Letter:
+    return _about_ticket(
+        payload,
+        base_url,
+        subject=_("Status changed: %(title)s"),
+        says=_("Your ticket has a new status."),
+        facts=((_("Before"), _status(payload["old_status"])), (_("Now"), _status(payload["new_status"]))),
+        why=_("You get this mail because you opened the ticket."),
+    )
+
+
+def _comment_added(payload: Payload, base_url: str) -> Letter:
+    return _about_ticket(
+        payload,
+        base_url,
+        subject=_("New comment: %(title)s"),
+        says=_("There is a new comment on this ticket."),
+        why=_("You get this mail because you opened the ticket or it is assigned to you."),
+    )
+
+
+def _resolved(payload: Payload, base_url: str) -> Letter:
+    return _about_ticket(
+        payload,
+        base_url,
+        subject=_("Resolved: %(title)s"),
+        says=_("Your ticket is resolved. If the problem is still there, tell us with a comment."),
+        why=_("You get this mail because you opened the ticket."),
+    )
+
+
+def _about_ticket(
+    payload: Payload, base_url: str, *, subject: str, says: str, why: str, facts: tuple[tuple[str, str], ...] = ()
+) -> Letter:
+    title = single_line(payload["title"], NAME_LIMIT)
+    return Letter(
+        subject=f"[#{payload['ticket_id']}] " + subject % {"title": title},
+        paragraphs=(says,),
+        facts=((_("Ticket"), f"#{payload['ticket_id']} {title}"), *facts),
+        action=(_("Open the ticket"), _ticket_url(payload, base_url)),
+        why=why,
+    )
+
+
+def _weekly_report(payload: Payload, base_url: str) -> Letter:
+    stats = payload["stats"]
+    product = single_line(payload["product_name"], NAME_LIMIT)
+    return Letter(
+        subject=_("Weekly report: %(product)s") % {"product": product},
+        paragraphs=(
+            _("How the tickets of %(product)s stand, and how the last seven days went.") % {"product": product},
+        ),
+        facts=(
+            (_("Open"), str(stats["open_count"])),
+            (_("In progress"), str(stats["in_progress_count"])),
+            (_("Resolved"), str(stats["resolved_count"])),
+            (_("Opened in the last 7 days"), str(stats["created_last_7d"])),
+            (_("Resolved in the last 7 days"), str(stats["resolved_last_7d"])),
+            (_("Average time to resolution"), _average(stats["avg_resolution_hours"])),
+        ),
+        action=(_("Open Stega"), f"{base_url}/"),
+        why=_("You get this mail each week because you are an admin."),
+    )
+
+
+def _sla_breached_post(payload: Payload, base_url: str) -> str:
+    title = single_line(payload["title"], NAME_LIMIT)
+    link_text = slack_escape(f"#{payload['ticket_id']} {title}", SLACK_LINK_LIMIT)
+    product = slack_escape(single_line(payload["product_name"], NAME_LIMIT), SLACK_LINK_LIMIT)
+    return "\n".join(
+        (
+            f":rotating_light: *{_('SLA breached')}*: <{_ticket_url(payload, base_url)}|{link_text}>",
+            f"{_('Product')}: {product}",
+            f"{_('Priority')}: {slack_escape(_priority(payload['priority']), NAME_LIMIT)}",
+            f"{_('Open for')}: {_hours(payload['elapsed_hours'])}",
+        )
+    )
+
+
+def _ticket_url(payload: Payload, base_url: str) -> str:
+    return f"{base_url}/tickets/{payload['ticket_id']}/"
+
+
+def _hours(hours: int) -> str:
+    return ngettext("%(hours)d hour", "%(hours)d hours", hours) % {"hours": hours}
+
+
+def _average(hours: float | None) -> str:
+    if hours is None:
+        return _("nothing resolved yet")
+    return _("%(hours)s h") % {"hours": number_format(hours, 1)}
+
+
+def _priority(value: str) -> str:
+    names = {"low": _("Low"), "medium": _("Medium"), "high": _("High"), "critical": _("Critical")}
+    return names.get(value) or single_line(value, NAME_LIMIT)
+
+
+def _status(value: str) -> str:
+    names = {
+        "open": _("Open"),
+        "in_progress": _("In progress"),
+        "waiting": _("Waiting"),
+        "resolved": _("Resolved"),
+        "closed": _("Closed"),
+    }
+    return names.get(value) or single_line(value, NAME_LIMIT)
+
+
+LETTERS: dict[str, Callable[[Payload, str], Letter]] = {
+    "ticket.welcome": _welcome,
+    "ticket.sla_breached": _sla_breached,
+    "ticket.assigned": _assigned,
+    "ticket.status_changed": _status_changed,
+    "ticket.comment_added": _comment_added,
+    "ticket.resolved": _resolved,
+    "report.weekly_ready": _weekly_report,
+}
+"""Event type -> its mail."""
+
+POSTS: dict[str, Callable[[Payload, str], str]] = {"ticket.sla_breached": _sla_breached_post}
+"""Event type -> its Slack post."""

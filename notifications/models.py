@@ -1,0 +1,172 @@
+"""The delivery ledger: who is told what, by which channel, and what came of it."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import connections, models
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from notifications.text import single_line
+
+if TYPE_CHECKING:
+    from notifications.delivery import Notice
+
+DETAIL_LIMIT = 500
+
+
+class Channel(models.TextChoices):
+    EMAIL = "email", _("e-mail")
+    SLACK = "slack", "Slack"
+
+
+class State(models.TextChoices):
+    PENDING = "pending", _("to be tried again")
+    SENDING = "sending", _("being sent")
+    SENT = "sent", _("sent")
+    FAILED = "failed", _("failed")
+    SKIPPED = "skipped", _("not told")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to send one notice: of this attempt, until the lease is over."""
+
+    delivery_id: int
+    attempt: int
+
+
+class DeliveryQuerySet(models.QuerySet["Delivery"]):
+    def claim(self, notice: Notice, message_id: str) -> Claim | None:
+        """Take the notice for sending, in one statement; None when it is done, not due or in another's hands.
+
+        A claim whose lease is over belongs to a sender that died: it may be taken again. Raw SQL, since only
+        `on conflict ... where` makes the first claim and the later ones the same race, on the database's clock.
+        """
+        return self._upsert(notice, State.SENDING, message_id=message_id, attempts=1)
+
+    def skip(self, notice: Notice) -> Claim | None:
+        """Record why nobody is told, unless somebody was or is about to be; None when there was nothing to record."""
+        return self._upsert(notice, State.SKIPPED, message_id="", attempts=0)
+
+    def _upsert(self, notice: Notice, state: State, *, message_id: str, attempts: int) -> Claim | None:
+        statement = """
+            insert into notifications_delivery as d
+                (event_key, event_type, ticket_id, channel, recipient, address,
+                 state, attempts, reason, detail, message_id, created_at, claimed_at)
+            values (%(event_key)s, %(event_type)s, %(ticket_id)s, %(channel)s, %(recipient)s, %(address)s,
+                 %(state)s, %(attempts)s, %(reason)s, '', %(message_id)s, statement_timestamp(), statement_timestamp())
+            on conflict (event_key, channel, recipient) do update
+            set state = excluded.state, attempts = d.attempts + excluded.attempts, address = excluded.address,
+                reason = excluded.reason, detail = '', message_id = excluded.message_id,
+                claimed_at = excluded.claimed_at
+            where (d.state = 'pending' and coalesce(d.retry_at, '-infinity') <= statement_timestamp())
+               or (d.state = 'sending' and d.claimed_at <= statement_timestamp() - make_interval(secs => %(lease)s))
+            returning id, attempts
+        """
+        values: dict[str, Any] = {
+            "event_key": notice.event_key,
+            "event_type": notice.event_type,
+            "ticket_id": notice.ticket_id,
+            "channel": notice.channel,
+            "recipient": notice.recipient,
+            "address": single_line(notice.address, Delivery._meta.get_field("address").max_length or 0),
+            "state": state,
+            "attempts": attempts,
+            "reason": notice.skip,
+            "message_id": message_id,
+            "lease": settings.DELIVERY_LEASE_SECONDS,
+        }
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(statement, values)
+            row = cursor.fetchone()
+        return None if row is None else Claim(*row)
+
+    def seconds_until_free(self, notice: Notice) -> float | None:
+        """How long until an open notice may be claimed; None when it is done (sent, failed, or skipped)."""
+        statement = """
+            select extract(epoch from case state
+                when 'pending' then coalesce(retry_at, statement_timestamp())
+                else claimed_at + make_interval(secs => %s)
+            end - statement_timestamp())
+            from notifications_delivery
+            where event_key = %s and channel = %s and recipient = %s and state in ('pending', 'sending')
+        """
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(
+                statement, [settings.DELIVERY_LEASE_SECONDS, notice.event_key, notice.channel, notice.recipient]
+            )
+            row = cursor.fetchone()
+        return None if row is None else max(0.0, float(row[0]))
+
+    def settle_sent(self, claim: Claim) -> None:
+        """Write that it went out. True whoever holds the claim by now, so it overrides every other state."""
+        self.filter(pk=claim.delivery_id).exclude(state=State.SENT).update(
+            state=State.SENT, sent_at=Now(), reason="", detail="", retry_at=None
+        )
+
+    def settle_failed(self, claim: Claim, reason: str, detail: str) -> None:
+        """Write that this recipient will not be told, unless the claim has passed to another sender."""
+        self._held(claim).update(state=State.FAILED, reason=reason, detail=_told(detail), retry_at=None)
+
+    def settle_pending(self, claim: Claim, reason: str, detail: str, seconds: float | None) -> None:
+        """Give the claim back, to be taken again after `seconds`, unless it has passed to another sender."""
+        retry_at = None if seconds is None else Now() + models.Value(datetime.timedelta(seconds=seconds))
+        self._held(claim).update(state=State.PENDING, reason=reason, detail=_told(detail), retry_at=retry_at)
+
+    def _held(self, claim: Claim) -> models.QuerySet[Delivery]:
+        return self.filter(pk=claim.delivery_id, attempts=claim.attempt, state=State.SENDING)
+
+
+def _told(detail: str) -> str:
+    return single_line(detail, DETAIL_LIMIT)
+
+
+class Delivery(models.Model):
+    """One notice to one recipient by one channel about one event: there is never a second row for the same."""
+
+    event_key = models.UUIDField(_("event key"), default=uuid.uuid4)
+    event_type = models.CharField(_("event type"), max_length=100)
+    # Not a foreign key: this app learns about tickets from events alone, and the record outlives the ticket.
+    ticket_id = models.BigIntegerField(_("ticket"), null=True, blank=True)
+    channel = models.CharField(_("channel"), max_length=10, choices=Channel.choices)
+    recipient = models.CharField(_("recipient"), max_length=100, help_text=_("Who it is, such as user:5."))
+    address = models.CharField(
+        _("address"), max_length=320, blank=True, help_text=_("A mail address; for Slack the product.")
+    )
+    state = models.CharField(_("state"), max_length=10, choices=State.choices)
+    attempts = models.PositiveIntegerField(_("attempts"), default=0)
+    # A msgid, so that each reader gets it in their language; the detail is the other side's own words.
+    reason = models.CharField(_("reason"), max_length=200, blank=True)
+    detail = models.CharField(_("detail"), max_length=DETAIL_LIMIT, blank=True)
+    message_id = models.CharField(_("Message-ID"), max_length=320, blank=True)
+    created_at = models.DateTimeField(_("created at"), db_default=Now())
+    claimed_at = models.DateTimeField(_("last tried at"), null=True, blank=True)
+    retry_at = models.DateTimeField(_("not before"), null=True, blank=True)
+    sent_at = models.DateTimeField(_("sent at"), null=True, blank=True)
+
+    objects = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("delivery")
+        verbose_name_plural = _("deliveries")
+        constraints = [
+            # DeliveryQuerySet.claim(): the promise of one delivery per event, channel and recipient
+            models.UniqueConstraint(fields=["event_key", "channel", "recipient"], name="delivery_once"),
+            models.CheckConstraint(condition=models.Q(channel__in=Channel.values), name="delivery_channel"),
+            models.CheckConstraint(condition=models.Q(state__in=State.values), name="delivery_state"),
+        ]
+        indexes = [
+            # the ledger on the ticket page
+            models.Index(fields=["ticket_id", "created_at"], name="delivery_ticket"),
+            # the admin's list, newest first
+            models.Index(fields=["-created_at"], name="delivery_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event_type} {self.channel} {self.recipient}"

@@ -1,0 +1,29 @@
+"""Foreign text made fit for a medium: one line, a limit, the escapes of Slack."""
+
+import re
+
+ELLIPSIS = "…"
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+# They turn the order of what follows, so that a subject shows something else than it says.
+_DIRECTION_OVERRIDES = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+
+
+def single_line(value: object, limit: int) -> str:
+    """`value` as one printable line of at most `limit` characters; every kind of line break becomes a blank."""
+    text = _DIRECTION_OVERRIDES.sub("", _UNPRINTABLE.sub(" ", str(value)))
+    return cut(" ".join(text.split()), limit)
+
+
+def cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + ELLIPSIS
+
+
+def slack_escape(text: str, limit: int) -> str:
+    """`text` as literal characters of a Slack message, at most `limit` of them after escaping.
+
+    Slack reads only `&`, `<` and `>`: escaped, no text can mention a channel, a person or disguise a link.
+    """
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    if len(escaped) <= limit:
+        return escaped
+    return re.sub(r"&[a-z]*$", "", escaped[: limit - 1]).rstrip() + ELLIPSIS
