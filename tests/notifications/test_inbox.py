@@ -67,7 +67,7 @@ def test_a_mail_is_a_file_that_mail_programs_read(data_dir):
 
     assert file.suffix == ".eml"
     assert message["Subject"] == "Olá, você! 🎉"
-    assert message.get_body(("plain",)).get_content() == "ação\n"
+    assert message.get_body(("plain",)).get_content() == "ação\n"  # type: ignore[union-attr]
 
 
 def test_a_mail_that_is_still_being_written_is_not_shown(visitor, data_dir):

@@ -2,6 +2,7 @@
 
 import html
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from notifications import messages
 
 BASE_URL = "https://help.example.com"
-PAYLOADS = {
+PAYLOADS: dict[str, dict[str, Any]] = {
     "ticket.welcome": {"user_id": 5, "email": "customer@example.com", "display_name": "customer"},
     "ticket.sla_breached": {
         "ticket_id": 12,

@@ -1,0 +1,168 @@
+"""Mail through Django's mail backends: one message to one address."""
+
+import smtplib
+import socket
+import threading
+import time
+import uuid
+from contextlib import suppress
+from email.headerregistry import Address
+from email.utils import parseaddr
+from typing import cast
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.mail import EmailMultiAlternatives, get_connection
+from django.core.validators import validate_email
+from django.utils.translation import gettext_noop
+
+from notifications.channels import Failure, PermanentFailure, TemporaryFailure
+from notifications.channels.deadline import DeadlineExceeded, within
+from notifications.messages import Wording
+from notifications.text import single_line
+
+IDLE_SECONDS = 5.0
+"""How long an unused connection is trusted: the mails of one batch follow each other faster."""
+SUBJECT_LIMIT = 300
+NAME_LIMIT = 100
+HEADERS = {"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All"}
+"""They tell the other side's machine not to answer, so that no two machines talk to each other for ever."""
+REFUSED = gettext_noop("The mail server refused")
+UNCERTAIN = gettext_noop("The mail server stopped answering: uncertain whether the mail arrived")
+OUR_OWN_FAULT = {530, 534, 535, 538}
+"""Replies about how we sign in: no recipient is at fault, and the next try may come after the mend."""
+
+
+def message_id(event_key: uuid.UUID, recipient: str) -> str:
+    """The same for every try at telling one recipient about one event, so that a receiver may drop copies."""
+    domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2] or "localhost"
+    return f"<{uuid.uuid5(event_key, recipient)}@{domain}>"
+
+
+def send(target: str, name: str, wording: Wording, message_id: str) -> None:
+    """Send one mail to the address `target`, shown as `name`, within half the delivery lease.
+
+    Raise TemporaryFailure when the mail service is at fault, PermanentFailure when the address or the message is.
+    A failure in mid-conversation leaves it uncertain whether the mail arrived: the next try has the same Message-ID.
+    """
+    message = composed(target, name, wording, message_id)
+    line = _line_of_this_thread()
+    try:
+        within(settings.DELIVERY_LEASE_SECONDS / 2, lambda: line.send(message))
+    except DeadlineExceeded as failure:
+        hang_up()
+        raise classified(failure) from failure
+    except (OSError, ValueError) as failure:
+        raise classified(failure) from failure
+
+
+def composed(target: str, name: str, wording: Wording, message_id: str) -> EmailMultiAlternatives:
+    """The mail as it is sent. PermanentFailure for an address no mail can reach."""
+    message = EmailMultiAlternatives(
+        subject=single_line(wording.subject, SUBJECT_LIMIT),
+        body=wording.text,
+        to=[_mailbox(target, name)],
+        headers={**HEADERS, "Message-ID": message_id},
+    )
+    message.attach_alternative(wording.html, "text/html")
+    return message
+
+
+def hang_up() -> None:
+    """Cut this thread's connection to the mail server, in mid-conversation if need be."""
+    line: Line | None = _lines.__dict__.pop("line", None)
+    if line is not None:
+        line.cut()
+
+
+def classified(failure: Exception) -> Failure:
+    """Say which kind of failure `failure` is; what the replies mean is RFC 5321, section 4.2.1."""
+    if isinstance(failure, smtplib.SMTPRecipientsRefused):
+        return _of_reply(*next(iter(failure.recipients.values())))
+    if isinstance(failure, smtplib.SMTPDataError):
+        return _of_reply(failure.smtp_code, failure.smtp_error)
+    if isinstance(failure, smtplib.SMTPResponseException):
+        return TemporaryFailure(REFUSED, _words(failure.smtp_code, failure.smtp_error))
+    if isinstance(failure, ValueError):
+        return PermanentFailure(gettext_noop("The mail cannot be written"), failure)
+    if isinstance(failure, TimeoutError | DeadlineExceeded | smtplib.SMTPServerDisconnected):
+        return TemporaryFailure(UNCERTAIN, failure)
+    return TemporaryFailure(gettext_noop("The mail server cannot be reached"), failure)
+
+
+def _of_reply(code: int, text: bytes | str) -> Failure:
+    if 500 <= code < 600 and code not in OUR_OWN_FAULT:
+        return PermanentFailure(REFUSED, _words(code, text))
+    return TemporaryFailure(REFUSED, _words(code, text))
+
+
+def _words(code: int, text: bytes | str) -> str:
+    return f"{code} {text.decode('utf-8', 'replace') if isinstance(text, bytes) else text}"
+
+
+def _mailbox(target: str, name: str) -> str:
+    """`target` with `name` quoted as a header needs it."""
+    try:
+        validate_email(target)
+        target.rpartition("@")[0].encode("ascii")  # the validator lets letters pass that only fold to ASCII
+        return str(Address(single_line(name, NAME_LIMIT), addr_spec=target))
+    except (ValidationError, ValueError) as failure:
+        raise PermanentFailure(gettext_noop("Not an address that mail can be sent to")) from failure
+
+
+class Line:
+    """A connection to the mail server, kept open between the mails of a batch. One thread uses it at a time."""
+
+    def __init__(self) -> None:
+        self.server = (settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT)
+        self._backend = get_connection()
+        self._used_at = time.monotonic()
+
+    def send(self, message: EmailMultiAlternatives) -> None:
+        """Send over the open connection when it still answers, else over a new one."""
+        if not self._answers():
+            self.cut()
+        try:
+            self._backend.open()
+            self._backend.send_messages([message])
+        except (smtplib.SMTPRecipientsRefused, smtplib.SMTPDataError):
+            raise
+        except Exception:
+            self.cut()
+            raise
+        finally:
+            self._used_at = time.monotonic()
+
+    def cut(self) -> None:
+        """Close without a word to the other side, waking a thread that waits for an answer."""
+        for name in ("connection", "_partial_connection"):
+            smtp = cast(smtplib.SMTP | None, getattr(self._backend, name, None))
+            if smtp is None:
+                continue
+            if smtp.sock is not None:
+                with suppress(OSError):
+                    smtp.sock.shutdown(socket.SHUT_RDWR)
+            smtp.close()
+            setattr(self._backend, name, None)
+
+    def _answers(self) -> bool:
+        smtp = cast(smtplib.SMTP | None, getattr(self._backend, "connection", None))
+        if smtp is None:
+            return True
+        if time.monotonic() - self._used_at > IDLE_SECONDS:
+            return False
+        try:
+            return smtp.noop()[0] == 250
+        except OSError:
+            return False
+
+
+_lines = threading.local()
+
+
+def _line_of_this_thread() -> Line:
+    line: Line | None = getattr(_lines, "line", None)
+    if line is None or line.server != (settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT):
+        hang_up()
+        line = _lines.line = Line()
+    return line

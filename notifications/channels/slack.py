@@ -1,0 +1,93 @@
+"""Posts to Slack through an incoming webhook, whose address is a secret: it appears in no log, error or ledger row."""
+
+import logging
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.client import HTTPException
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+from slack_sdk.webhook import WebhookClient
+
+from notifications.channels import Failure, PermanentFailure, TemporaryFailure
+from notifications.channels.deadline import DeadlineExceeded, within
+from notifications.messages import Wording
+
+LONGEST_WAIT_SECONDS = 3600.0
+"""A Retry-After beyond this is cut to it, so that one wrong answer cannot silence a channel for days."""
+BUSY_SECONDS = 30.0
+"""How long to wait after a 429 that does not say."""
+
+REFUSED = gettext_noop("Slack refused")
+UNCERTAIN = gettext_noop("Slack stopped answering: uncertain whether the post arrived")
+_SLACK_WORD = re.compile("[a-z_]{1,60}")
+
+# The client logs the webhook's address and the post at DEBUG, and errors that are reported here anyway.
+_silent = logging.getLogger("notifications.slack_sdk")
+_silent.setLevel(logging.CRITICAL + 1)
+
+
+def send(target: str, wording: Wording) -> None:
+    """Post `wording.text` to the webhook `target`, within half the delivery lease.
+
+    Raise TemporaryFailure (with Slack's own Retry-After) when Slack cannot take it now, PermanentFailure when it
+    refuses the webhook or the post.
+    """
+    if not _is_web_address(target):
+        raise PermanentFailure(gettext_noop("The Slack webhook of the product is not a web address"))
+    client = WebhookClient(target, timeout=settings.SLACK_TIMEOUT_SECONDS, logger=_silent, retry_handlers=[])
+    client.proxy = None  # urllib reads the proxy variables itself, with NO_PROXY, which the client does not know
+    answers: list[tuple[int, str, Mapping[str, str]]] = []
+
+    def post() -> None:
+        answer = client.send(text=wording.text)
+        answers.append((answer.status_code, answer.body, answer.headers))
+
+    try:
+        within(settings.DELIVERY_LEASE_SECONDS / 2, post)
+    except (DeadlineExceeded, TimeoutError) as failure:
+        raise TemporaryFailure(UNCERTAIN) from failure
+    except (OSError, HTTPException) as failure:
+        raise TemporaryFailure(gettext_noop("Slack cannot be reached"), type(failure).__name__) from failure
+    except (ValueError, LookupError) as failure:
+        raise TemporaryFailure(UNCERTAIN, type(failure).__name__) from failure
+    status, body, headers = answers[0]
+    if not 200 <= status < 300:
+        raise classified(status, body, headers, timezone.now())
+
+
+def _is_web_address(target: str) -> bool:
+    try:
+        url = urlsplit(target)
+    except ValueError:
+        return False
+    return url.scheme in ("http", "https") and bool(url.hostname) and target.isascii() and target.isprintable()
+
+
+def classified(status: int, body: str, headers: Mapping[str, str], now: datetime) -> Failure:
+    """Say which kind of failure an HTTP answer is: busy and broken servers recover, a refusal stays one."""
+    # Slack explains itself in one word; a page of somebody else's could hold the address it was asked for.
+    detail = f"{status} {body if _SLACK_WORD.fullmatch(body) else ''}".strip()
+    if status == 429:
+        return TemporaryFailure(REFUSED, detail, seconds=retry_after(headers, now) or BUSY_SECONDS)
+    if status == 408 or status >= 500:
+        return TemporaryFailure(REFUSED, detail, seconds=retry_after(headers, now))
+    return PermanentFailure(REFUSED, detail)
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """The seconds that Retry-After asks for (a number or a date); None when it is missing or makes no sense."""
+    value = next((value for name, value in headers.items() if name.lower() == "retry-after"), "").strip()
+    if value.isascii() and value.isdigit():
+        seconds = float(value[:9])
+    else:
+        try:
+            moment = parsedate_to_datetime(value)
+        except (TypeError, ValueError):
+            return None
+        seconds = (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds()
+    return min(max(seconds, 0.0), LONGEST_WAIT_SECONDS)

@@ -1,0 +1,254 @@
+import smtplib
+import socket
+import uuid
+from email import message_from_bytes, policy
+from email.headerregistry import Address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from notifications.channels import PermanentFailure, TemporaryFailure, email
+from notifications.channels.deadline import DeadlineExceeded
+from notifications.messages import Wording
+
+KEY = uuid.UUID("5f5fc7c0-0000-4000-8000-000000000001")
+WORDING = Wording("[#12] Printer on fire", "It burns.\n", "<p>It burns.</p>")
+
+
+def send(target="jane@example.com", name="Jane", wording=WORDING):
+    email.send(target, name, wording, email.message_id(KEY, "user:5"))
+
+
+PLAIN = email.composed("jane@example.com", "Jane", WORDING, "<1@example.com>")
+
+
+def as_read(message):
+    return message_from_bytes(message.message().as_bytes(), policy=policy.default)
+
+
+def test_a_mail_arrives_as_text_and_as_html(mailbox):
+    send()
+
+    (mail,) = mailbox.received
+    assert mail.to == "jane@example.com"
+    assert mail.message["Subject"] == "[#12] Printer on fire"
+    assert mail.message.get_body(("plain",)).get_content() == "It burns.\n"
+    assert mail.message.get_body(("html",)).get_content() == "<p>It burns.</p>"
+
+
+def test_a_mail_asks_machines_not_to_answer(mailbox):
+    send()
+
+    message = mailbox.received[0].message
+    assert message["Auto-Submitted"] == "auto-generated"
+    assert message["X-Auto-Response-Suppress"] == "All"
+
+
+def test_every_try_carries_the_same_message_id(mailbox):
+    send()
+    send()
+
+    assert {mail.message["Message-ID"] for mail in mailbox.received} == {
+        f"<{uuid.uuid5(KEY, 'user:5')}@help.example.com>"
+    }
+
+
+def test_two_recipients_have_two_message_ids():
+    assert email.message_id(KEY, "user:5") != email.message_id(KEY, "user:6")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ['Doe, Jane "JD" <x>', "José Ñandú", "名前", "a\r\nBcc: boss@example.com", "x" * 500, "", "\ud800", "O'Neil; (x)"],
+)
+def test_any_name_makes_exactly_one_recipient(mailbox, name):
+    send(name=name)
+
+    (mail,) = mailbox.received
+    assert [each.addr_spec for each in mail.message["To"].addresses] == ["jane@example.com"]
+    assert mail.message["Bcc"] is None
+
+
+def test_a_name_is_shown_as_it_is(mailbox):
+    send(name='Doe, Jane "JD" <x>')
+
+    assert mailbox.received[0].message["To"].addresses[0].display_name == 'Doe, Jane "JD" <x>'
+
+
+@pytest.mark.parametrize("line_break", ["\r\n", "\n", "\r", "\x0b", "\x85", "\u2028"])
+def test_a_line_break_in_a_subject_adds_no_header(mailbox, line_break):
+    send(wording=Wording(f"Down{line_break}Bcc: boss@example.com", "text", "<p>html</p>"))
+
+    (mail,) = mailbox.received
+    assert mail.message["Subject"] == "Down Bcc: boss@example.com"
+    assert mail.message["Bcc"] is None
+    assert mail.message["To"].addresses == (Address("Jane", addr_spec="jane@example.com"),)
+
+
+@given(st.text(st.characters(codec=None)), st.text(st.characters(codec=None)))
+def test_hostile_text_adds_no_header_and_no_recipient(subject, name):
+    message = email.composed("jane@example.com", name, Wording(subject, "text", "<p>html</p>"), "<1@example.com>")
+    read = as_read(message)
+
+    assert sorted(read.keys()) == sorted(as_read(PLAIN).keys())
+    assert [each.addr_spec for each in read["To"].addresses] == ["jane@example.com"]
+
+
+def test_an_address_with_an_international_domain_is_reached(mailbox):
+    send("jane@exämple.org")
+
+    assert mailbox.addresses() == ["jane@xn--exmple-cua.org"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "",
+        "jane",
+        "zoë@example.org",
+        "a@b@c.org",
+        "jane@example.com\nBcc: x@example.com",
+        "jane@",
+        "\u212a@example.org",
+        "\x00@a.org",
+    ],
+)
+def test_an_address_no_mail_can_reach_is_a_permanent_failure(mailbox, target):
+    with pytest.raises(PermanentFailure, match="Not an address"):
+        send(target)
+
+    assert mailbox.connections == 0
+
+
+@pytest.mark.parametrize("answer", ["550 5.1.1 no such user", "553 5.1.3 bad address", "554 5.7.1 refused"])
+def test_a_refused_recipient_is_a_permanent_failure_with_the_servers_words(mailbox, answer):
+    mailbox.rcpt = lambda address: answer
+
+    with pytest.raises(PermanentFailure) as failure:
+        send()
+
+    assert failure.value.detail == answer
+
+
+@pytest.mark.parametrize("answer", ["450 4.1.2 try later", "451 4.7.1 greylisted", "421 4.3.2 closing"])
+def test_a_recipient_that_may_be_taken_later_is_a_temporary_failure(mailbox, answer):
+    mailbox.rcpt = lambda address: answer
+
+    with pytest.raises(TemporaryFailure):
+        send()
+
+
+def test_a_refused_body_is_a_permanent_failure(mailbox):
+    mailbox.data = lambda mail: "554 5.7.1 looks like spam"
+
+    with pytest.raises(PermanentFailure):
+        send()
+
+
+def test_a_body_that_may_be_taken_later_is_a_temporary_failure(mailbox):
+    mailbox.data = lambda mail: "452 4.3.1 disk full"
+
+    with pytest.raises(TemporaryFailure):
+        send()
+
+
+def test_a_wrong_password_of_ours_is_a_temporary_failure(mailbox, settings):
+    settings.EMAIL_HOST_USER = "stega"
+    settings.EMAIL_HOST_PASSWORD = "old"
+    mailbox.sign_in_works = False
+
+    with pytest.raises(TemporaryFailure, match="535"):
+        send()
+
+
+def test_a_server_that_is_away_is_a_temporary_failure(mailbox, settings):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        settings.EMAIL_PORT = nobody.getsockname()[1]
+
+        with pytest.raises(TemporaryFailure, match="cannot be reached"):
+            send()
+
+
+def test_a_server_that_says_nothing_is_a_temporary_failure(settings, mailbox):
+    settings.EMAIL_TIMEOUT = 0.2
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings.EMAIL_PORT = silent.getsockname()[1]
+
+        with pytest.raises(TemporaryFailure, match="uncertain"):
+            send()
+
+
+def test_a_server_that_hangs_after_the_body_leaves_it_uncertain(mailbox, settings):
+    settings.DELIVERY_LEASE_SECONDS = 1.0
+    mailbox.gate.clear()
+
+    with pytest.raises(TemporaryFailure, match="uncertain"):
+        send()
+
+    assert len(mailbox.received) == 1
+
+
+def test_a_connection_cut_after_the_body_leaves_it_uncertain(mailbox):
+    mailbox.drop = True
+
+    with pytest.raises(TemporaryFailure, match="uncertain"):
+        send()
+
+
+def test_the_next_mail_goes_out_after_a_cut_connection(mailbox):
+    mailbox.drop = True
+    with pytest.raises(TemporaryFailure):
+        send()
+    mailbox.drop = False
+
+    send(target="john@example.com")
+
+    assert mailbox.addresses()[-1] == "john@example.com"
+
+
+def test_the_mails_of_a_batch_share_one_connection(mailbox):
+    for number in range(5):
+        send(target=f"user{number}@example.com")
+
+    assert len(mailbox.received) == 5
+    assert mailbox.connections == 1
+
+
+def test_a_refused_recipient_does_not_cost_the_connection(mailbox):
+    mailbox.rcpt = lambda address: "550 no such user" if address.startswith("bad") else None
+    with pytest.raises(PermanentFailure):
+        send(target="bad@example.com")
+
+    send(target="good@example.com")
+
+    assert mailbox.addresses() == ["good@example.com"]
+    assert mailbox.connections == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (smtplib.SMTPRecipientsRefused({"a@b.c": (550, b"unknown")}), PermanentFailure),
+        (smtplib.SMTPRecipientsRefused({"a@b.c": (530, b"sign in first")}), TemporaryFailure),
+        (smtplib.SMTPRecipientsRefused({"a@b.c": (451, b"later")}), TemporaryFailure),
+        (smtplib.SMTPDataError(554, b"spam"), PermanentFailure),
+        (smtplib.SMTPDataError(451, b"later"), TemporaryFailure),
+        (smtplib.SMTPSenderRefused(550, b"not you", "stega@example.com"), TemporaryFailure),
+        (smtplib.SMTPAuthenticationError(535, b"wrong password"), TemporaryFailure),
+        (smtplib.SMTPConnectError(554, b"no service"), TemporaryFailure),
+        (smtplib.SMTPHeloError(501, b"who"), TemporaryFailure),
+        (smtplib.SMTPServerDisconnected("gone"), TemporaryFailure),
+        (smtplib.SMTPNotSupportedError("no STARTTLS"), TemporaryFailure),
+        (socket.gaierror(-3, "name resolution"), TemporaryFailure),
+        (ConnectionRefusedError(), TemporaryFailure),
+        (TimeoutError(), TemporaryFailure),
+        (DeadlineExceeded(), TemporaryFailure),
+        (OSError(28, "no space left"), TemporaryFailure),
+        (UnicodeEncodeError("ascii", "é", 0, 1, "no"), PermanentFailure),
+        (ValueError("bad header"), PermanentFailure),
+    ],
+)
+def test_only_the_recipients_own_fault_is_permanent(failure, kind):
+    assert isinstance(email.classified(failure), kind)

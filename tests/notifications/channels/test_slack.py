@@ -1,0 +1,151 @@
+import logging
+import socket
+from datetime import UTC, datetime
+
+import pytest
+
+from notifications.channels import PermanentFailure, TemporaryFailure, slack
+from notifications.messages import Wording
+from tests.support.receivers import Answer
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def send(webhook):
+    slack.send(webhook.url, Wording("", "hello"))
+
+
+def test_a_post_arrives(webhook):
+    send(webhook)
+
+    assert webhook.received == [{"text": "hello"}]
+
+
+@pytest.mark.parametrize(
+    ("status", "word", "kind"),
+    [
+        (400, "invalid_payload", PermanentFailure),
+        (403, "action_prohibited", PermanentFailure),
+        (404, "no_service", PermanentFailure),
+        (410, "channel_is_archived", PermanentFailure),
+        (408, "", TemporaryFailure),
+        (429, "rate_limited", TemporaryFailure),
+        (500, "rollup_error", TemporaryFailure),
+        (503, "", TemporaryFailure),
+    ],
+)
+def test_a_refusal_is_permanent_and_a_busy_server_is_not(webhook, status, word, kind):
+    webhook.answer = Answer(status, word)
+
+    with pytest.raises(kind) as failure:
+        send(webhook)
+
+    assert failure.value.detail == f"{status} {word}".strip()
+
+
+def test_a_proxy_is_not_used_for_an_address_that_is_excepted(webhook, monkeypatch):
+    monkeypatch.setattr("urllib.request._opener", None)  # it reads the environment once in a process
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+    send(webhook)
+
+    assert len(webhook.received) == 1
+
+
+def test_each_try_is_one_request(webhook):
+    webhook.answer = Answer(503)
+
+    with pytest.raises(TemporaryFailure):
+        send(webhook)
+
+    assert len(webhook.received) == 1
+
+
+def test_the_wait_that_slack_asks_for_is_passed_on(webhook):
+    webhook.answer = Answer(429, "rate_limited", {"Retry-After": "7"})
+
+    with pytest.raises(TemporaryFailure) as failure:
+        send(webhook)
+
+    assert failure.value.seconds == 7
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7),
+        ("0", 0),
+        ("86400", 3600),
+        ("9" * 5_000, 3600),
+        ("Sun, 01 Mar 2026 12:00:30 GMT", 30),
+        ("Sun, 01 Mar 2026 11:00:00 GMT", 0),
+        ("Sun, 01 Mar 2026 12:00:30 -0000", 30),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+        ("1.5", None),
+        ("١٢", None),
+    ],
+)
+def test_retry_after_of_every_form_is_survived(value, seconds):
+    assert slack.retry_after({"retry-after": value}, NOW) == seconds
+
+
+def test_without_a_wait_a_busy_slack_gets_a_pause():
+    failure = slack.classified(429, "", {}, NOW)
+
+    assert isinstance(failure, TemporaryFailure)
+    assert failure.seconds == slack.BUSY_SECONDS
+
+
+def test_a_server_that_is_away_is_a_temporary_failure():
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+
+        with pytest.raises(TemporaryFailure, match="cannot be reached"):
+            slack.send(f"http://127.0.0.1:{port}/services/verysecret", Wording("", "hello"))
+
+
+def test_a_server_that_hangs_leaves_it_uncertain(webhook, settings):
+    settings.DELIVERY_LEASE_SECONDS = 0.4
+    webhook.gate.clear()
+
+    with pytest.raises(TemporaryFailure, match="uncertain"):
+        send(webhook)
+
+
+def test_an_answer_that_cannot_be_read_leaves_it_uncertain(webhook):
+    webhook.answer = Answer(200, "ok", {"Content-Type": "text/plain; charset=no-such-code"})
+
+    with pytest.raises(TemporaryFailure, match="uncertain"):
+        send(webhook)
+
+
+@pytest.mark.parametrize(
+    "target", ["", "ftp://127.0.0.1/verysecret", "verysecret", "https://", "http://[verysecret", "https://é/verysecret"]
+)
+def test_a_webhook_that_is_no_web_address_is_a_permanent_failure(target):
+    with pytest.raises(PermanentFailure, match="not a web address") as failure:
+        slack.send(target, Wording("", "hello"))
+
+    assert "verysecret" not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer(), Answer(429), Answer(404, "no_service"), Answer(500, "error at /services/T000/B000/verysecret")],
+)
+def test_the_webhook_appears_in_no_log_and_no_error(webhook, caplog, answer):
+    caplog.set_level(logging.DEBUG)
+    webhook.answer = answer
+    told = ""
+
+    try:
+        send(webhook)
+    except (TemporaryFailure, PermanentFailure) as failure:
+        told = str(failure) + failure.detail
+
+    assert "verysecret" not in caplog.text + told
