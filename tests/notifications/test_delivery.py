@@ -1,0 +1,324 @@
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError, connection, connections, transaction
+from django.db.models import F
+
+from notifications.channels import email
+from notifications.delivery import Notice, deliver
+from notifications.messages import Wording
+from notifications.models import Channel, Delivery, DeliveryQuerySet, State
+from stega.pgque.consumer import RetryLater
+from tests.support.receivers import Answer
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.django_db
+
+KEY = uuid.UUID("5f5fc7c0-0000-4000-8000-000000000001")
+WORDING = Wording("SLA breached", "It burns.\n", "<p>It burns.</p>")
+
+
+def mail_to(number, **changes):
+    address = f"user{number}@example.com"
+    notice = Notice(
+        KEY, "ticket.sla_breached", 12, Channel.EMAIL, f"user:{number}", address, WORDING, name="user", target=address
+    )
+    return replace(notice, **changes)
+
+
+def post_to(webhook):
+    return Notice(KEY, "ticket.sla_breached", 12, Channel.SLACK, "product:3", "Printers", WORDING, target=webhook.url)
+
+
+def row(recipient="user:1"):
+    return Delivery.objects.get(recipient=recipient)
+
+
+def age(**ages):
+    """Move moments of every row into the past, as if that time had gone by."""
+    Delivery.objects.update(**{name: F(name) - timedelta(seconds=seconds) for name, seconds in ages.items()})
+
+
+def test_a_notice_is_told_and_recorded(mailbox):
+    deliver([mail_to(1)])
+
+    assert mailbox.addresses() == ["user1@example.com"]
+    assert row().state == State.SENT
+    assert row().sent_at is not None
+    assert (row().attempts, row().reason, row().address) == (1, "", "user1@example.com")
+    assert row().message_id == mailbox.received[0].message["Message-ID"]
+
+
+def test_the_same_notice_is_told_once(mailbox):
+    deliver([mail_to(1)])
+    deliver([mail_to(1)])
+
+    assert len(mailbox.received) == 1
+
+
+def test_another_event_for_the_same_recipient_is_told(mailbox):
+    deliver([mail_to(1)])
+    deliver([mail_to(1, event_key=uuid.uuid4())])
+
+    assert len(mailbox.received) == 2
+
+
+def test_mail_and_slack_about_one_event_are_two_notices(mailbox, webhook):
+    deliver([mail_to(1), post_to(webhook)])
+
+    assert (len(mailbox.received), webhook.texts()) == (1, ["It burns.\n"])
+
+
+def test_the_ledger_never_holds_the_webhook(webhook):
+    webhook.answer = Answer(404, "no_service")
+
+    deliver([post_to(webhook)])
+
+    assert [value for value in Delivery.objects.values().get().values() if "verysecret" in str(value)] == []
+
+
+def test_a_temporary_failure_is_tried_again(mailbox):
+    mailbox.rcpt = lambda address: "451 4.7.1 try later"
+    with pytest.raises(RetryLater, match=r"451 4\.7\.1 try later"):
+        deliver([mail_to(1)])
+    assert (row().state, row().attempts, row().detail) == (State.PENDING, 1, "451 4.7.1 try later")
+
+    mailbox.rcpt = lambda address: None
+    deliver([mail_to(1)])
+
+    assert (row().state, row().attempts, row().detail) == (State.SENT, 2, "")
+
+
+def test_a_permanent_failure_is_recorded_and_not_tried_again(mailbox):
+    mailbox.rcpt = lambda address: "550 5.1.1 no such user"
+    deliver([mail_to(1)])
+
+    mailbox.rcpt = lambda address: None
+    deliver([mail_to(1)])
+
+    assert mailbox.received == []
+    assert (row().state, row().attempts, row().detail) == (State.FAILED, 1, "550 5.1.1 no such user")
+
+
+def test_a_refused_recipient_does_not_stop_the_others(mailbox):
+    mailbox.rcpt = lambda address: "550 5.1.1 no such user" if address == "user2@example.com" else None
+
+    deliver([mail_to(number) for number in range(1, 6)])
+
+    assert mailbox.addresses() == [f"user{number}@example.com" for number in (1, 3, 4, 5)]
+
+
+def test_all_are_tried_before_one_comes_again(mailbox):
+    mailbox.rcpt = lambda address: "451 later" if address == "user1@example.com" else None
+
+    with pytest.raises(RetryLater):
+        deliver([mail_to(1), mail_to(2), mail_to(3)])
+
+    assert mailbox.addresses() == ["user2@example.com", "user3@example.com"]
+
+
+def test_only_those_not_yet_told_are_told_when_it_comes_again(mailbox):
+    mailbox.rcpt = lambda address: "451 later" if address == "user1@example.com" else None
+    with pytest.raises(RetryLater):
+        deliver([mail_to(1), mail_to(2)])
+
+    mailbox.rcpt = lambda address: None
+    deliver([mail_to(1), mail_to(2)])
+
+    assert mailbox.addresses() == ["user2@example.com", "user1@example.com"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_channel_that_is_down_does_not_stop_the_other(mailbox, webhook, order):
+    webhook.answer = Answer(503)
+
+    with pytest.raises(RetryLater):
+        deliver([post_to(webhook), mail_to(1)][::order])
+
+    assert len(mailbox.received) == 1
+
+
+def test_slack_is_not_asked_before_the_wait_it_demanded(webhook):
+    webhook.answers.append(Answer(429, "rate_limited", {"Retry-After": "7"}))
+    with pytest.raises(RetryLater) as first:
+        deliver([post_to(webhook)])
+
+    with pytest.raises(RetryLater) as second:
+        deliver([post_to(webhook)])
+
+    assert first.value.seconds == 7
+    assert 0 < second.value.seconds <= 7
+    assert len(webhook.received) == 1
+
+
+def test_slack_is_asked_again_when_the_wait_is_over(webhook):
+    webhook.answers.append(Answer(429, "rate_limited", {"Retry-After": "7"}))
+    with pytest.raises(RetryLater):
+        deliver([post_to(webhook)])
+    age(retry_at=7)
+
+    deliver([post_to(webhook)])
+
+    assert (row("product:3").state, len(webhook.received)) == (State.SENT, 2)
+
+
+def test_a_notice_in_another_processs_hands_is_left_to_it(mailbox, settings):
+    Delivery.objects.claim(mail_to(1), "<1@example.com>")
+
+    with pytest.raises(RetryLater) as later:
+        deliver([mail_to(1)])
+
+    assert mailbox.received == []
+    assert 0 < later.value.seconds <= settings.DELIVERY_LEASE_SECONDS
+
+
+def test_a_notice_whose_sender_died_is_told_after_the_lease(mailbox, settings):
+    Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
+
+    deliver([mail_to(1)])
+
+    assert len(mailbox.received) == 1
+    assert (row().state, row().attempts) == (State.SENT, 2)
+
+
+def test_a_sender_that_lost_its_claim_writes_no_failure_over_the_new_one(settings):
+    lost = Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
+    Delivery.objects.claim(mail_to(1), "<1@example.com>")
+
+    Delivery.objects.settle_failed(lost, "late", "")
+
+    assert row().state == State.SENDING
+
+
+def test_what_went_out_is_sent_though_the_claim_was_lost(settings):
+    lost = Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
+    held = Delivery.objects.claim(mail_to(1), "<1@example.com>")
+
+    Delivery.objects.settle_sent(lost)
+    Delivery.objects.settle_failed(held, "refused", "")
+
+    assert row().state == State.SENT
+
+
+def test_who_is_not_told_is_recorded_with_the_reason(mailbox):
+    deliver([mail_to(1, skip="The user is inactive"), mail_to(2)])
+
+    assert mailbox.addresses() == ["user2@example.com"]
+    assert (row().state, row().attempts, row().reason) == (State.SKIPPED, 0, "The user is inactive")
+
+
+def test_who_left_between_two_tries_is_not_told(mailbox):
+    mailbox.rcpt = lambda address: "451 later"
+    with pytest.raises(RetryLater):
+        deliver([mail_to(1)])
+
+    deliver([mail_to(1, skip="The user is inactive")])
+
+    assert (row().state, row().attempts) == (State.SKIPPED, 1)
+
+
+def test_a_reason_not_to_tell_changes_nothing_for_who_was_told(mailbox):
+    deliver([mail_to(1)])
+    deliver([mail_to(1, skip="The user is inactive")])
+
+    assert row().state == State.SENT
+
+
+def test_a_fault_of_our_own_leaves_its_notice_open_and_the_others_told(mailbox, monkeypatch):
+    composed = email.composed
+
+    def broken(target, *args):
+        if target == "user1@example.com":
+            raise LookupError("no such template")
+        return composed(target, *args)
+
+    monkeypatch.setattr(email, "composed", broken)
+
+    with pytest.raises(LookupError):
+        deliver([mail_to(1), mail_to(2)])
+
+    assert mailbox.addresses() == ["user2@example.com"]
+    assert (row().state, row().detail) == (State.PENDING, "LookupError")
+
+
+def test_a_lost_database_is_raised_at_once(mailbox, monkeypatch):
+    def lost(ledger, notice, message_id):
+        raise OperationalError("server closed the connection")
+
+    monkeypatch.setattr(DeliveryQuerySet, "claim", lost)
+
+    with pytest.raises(OperationalError):
+        deliver([mail_to(1), mail_to(2)])
+
+    assert mailbox.received == []
+
+
+def test_hostile_words_of_a_server_are_one_cut_line(mailbox):
+    mailbox.rcpt = lambda address: "550 " + "\x0b<b>no</b> " * 40
+
+    deliver([mail_to(1)])
+
+    assert len(row().detail.splitlines()) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_may_deliver_inside_a_transaction(mailbox):
+    with transaction.atomic(), pytest.raises(RuntimeError):
+        deliver([mail_to(1)])
+
+    assert mailbox.received == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_processes_at_once_tell_once(mailbox):
+    together = threading.Barrier(8)
+
+    def tell():
+        try:
+            together.wait()
+            deliver([mail_to(1)])
+        except RetryLater:
+            pass
+        finally:
+            email.hang_up()
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        for each in [pool.submit(tell) for _ in range(8)]:
+            each.result()
+
+    assert len(mailbox.received) == 1
+    assert (row().state, row().attempts) == (State.SENT, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_open_while_the_mail_server_is_slow(mailbox):
+    mailbox.gate.clear()
+    sender: list[int] = []
+
+    def tell():
+        with connection.cursor() as cursor:
+            cursor.execute("select pg_backend_pid()")
+            sender.append(cursor.fetchone()[0])
+        deliver([mail_to(1)])
+        email.hang_up()
+        connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        telling = pool.submit(tell)
+        wait_until(lambda: mailbox.received, timeout=5)
+        with connection.cursor() as cursor:
+            cursor.execute("select state from pg_stat_activity where pid = %s", sender)
+            state = cursor.fetchone()
+        mailbox.gate.set()
+        telling.result()
+
+    assert state == ("idle",)
+    assert row().state == State.SENT
