@@ -1,10 +1,17 @@
-"""Real receivers on loopback, and the settings that send to them."""
+"""Real receivers on loopback with the settings that send to them; people, and a ticket that concerns them."""
+
+from dataclasses import replace
 
 import pytest
 
+from accounts.models import Role, User
 from notifications.channels import email
+from stega.audience import TicketAudience
+from tests.notifications import audience
 from tests.support.mailbox import Mailbox
 from tests.support.receivers import WebhookReceiver
+
+TICKET_ID = 12
 
 
 @pytest.fixture
@@ -25,3 +32,37 @@ def webhook():
     """A Slack that takes posts."""
     with WebhookReceiver() as server:
         yield server
+
+
+@pytest.fixture
+def people():
+    """author (a customer), assignee (an agent), admin and second admin, by their username."""
+    roles = {"author": Role.CUSTOMER, "assignee": Role.AGENT, "admin": Role.ADMIN, "admin2": Role.ADMIN}
+    return {
+        name: User.objects.create(username=name, email=f"{name}@example.com", role=role.value)
+        for name, role in roles.items()
+    }
+
+
+@pytest.fixture
+def ticket(people, settings, monkeypatch):
+    """Put the ticket into the audience; returns a function that changes it."""
+    settings.AUDIENCE = "tests.notifications.audience"
+    first = TicketAudience(
+        ticket_id=TICKET_ID,
+        title="Printer on fire",
+        product_id=3,
+        product_name="Printers",
+        priority="critical",
+        status="open",
+        author_id=people["author"].pk,
+        assignee_id=people["assignee"].pk,
+        participant_ids=frozenset(),
+        slack_webhook_url="",
+    )
+    monkeypatch.setattr(audience, "tickets", {TICKET_ID: first})
+
+    def change(**changes):
+        audience.tickets[TICKET_ID] = replace(audience.tickets[TICKET_ID], **changes)
+
+    return change

@@ -38,6 +38,13 @@ def row(recipient="user:1"):
     return Delivery.objects.get(recipient=recipient)
 
 
+def claim():
+    """Another process takes the notice for user 1."""
+    held = Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    assert held is not None
+    return held
+
+
 def age(**ages):
     """Move moments of every row into the past, as if that time had gone by."""
     Delivery.objects.update(**{name: F(name) - timedelta(seconds=seconds) for name, seconds in ages.items()})
@@ -151,7 +158,7 @@ def test_slack_is_not_asked_before_the_wait_it_demanded(webhook):
         deliver([post_to(webhook)])
 
     assert first.value.seconds == 7
-    assert 0 < second.value.seconds <= 7
+    assert 0 < (second.value.seconds or 0) <= 7
     assert len(webhook.received) == 1
 
 
@@ -167,17 +174,17 @@ def test_slack_is_asked_again_when_the_wait_is_over(webhook):
 
 
 def test_a_notice_in_another_processs_hands_is_left_to_it(mailbox, settings):
-    Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    claim()
 
     with pytest.raises(RetryLater) as later:
         deliver([mail_to(1)])
 
     assert mailbox.received == []
-    assert 0 < later.value.seconds <= settings.DELIVERY_LEASE_SECONDS
+    assert 0 < (later.value.seconds or 0) <= settings.DELIVERY_LEASE_SECONDS
 
 
 def test_a_notice_whose_sender_died_is_told_after_the_lease(mailbox, settings):
-    Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    claim()
     age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
 
     deliver([mail_to(1)])
@@ -187,9 +194,9 @@ def test_a_notice_whose_sender_died_is_told_after_the_lease(mailbox, settings):
 
 
 def test_a_sender_that_lost_its_claim_writes_no_failure_over_the_new_one(settings):
-    lost = Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    lost = claim()
     age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
-    Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    claim()
 
     Delivery.objects.settle_failed(lost, "late", "")
 
@@ -197,9 +204,9 @@ def test_a_sender_that_lost_its_claim_writes_no_failure_over_the_new_one(setting
 
 
 def test_what_went_out_is_sent_though_the_claim_was_lost(settings):
-    lost = Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    lost = claim()
     age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
-    held = Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    held = claim()
 
     Delivery.objects.settle_sent(lost)
     Delivery.objects.settle_failed(held, "refused", "")

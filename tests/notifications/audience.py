@@ -1,0 +1,13 @@
+"""Stands for `tickets.audience`: what settings.AUDIENCE names while notifications are tested on their own."""
+
+from stega.audience import TicketAudience
+
+tickets: dict[int, TicketAudience] = {}
+
+
+def ticket_audience(ticket_id: int) -> TicketAudience | None:
+    return tickets.get(ticket_id)
+
+
+def product_slack_webhook(product_id: int) -> str:
+    return next((each.slack_webhook_url for each in tickets.values() if each.product_id == product_id), "")
