@@ -1,0 +1,53 @@
+import uuid
+
+import pytest
+
+from accounts.models import Role, User
+from notifications.models import Channel, Delivery, State
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/notifications/delivery/"
+
+
+@pytest.fixture
+def delivery():
+    return Delivery.objects.create(
+        event_key=uuid.uuid4(),
+        event_type="ticket.sla_breached",
+        ticket_id=12,
+        channel=Channel.EMAIL,
+        recipient="user:5",
+        address="agent@example.com",
+        state=State.SENT,
+    )
+
+
+@pytest.fixture
+def superuser_client(client):
+    client.force_login(
+        User.objects.create_superuser("admin", "admin@example.com", "not a secret", role=Role.ADMIN.value)
+    )
+    return client
+
+
+@pytest.mark.parametrize("query", ["agent@example.com", "12", "user:5", "not a uuid", "99999999999999999999", "é"])
+def test_the_ledger_can_be_searched(superuser_client, delivery, query):
+    assert superuser_client.get(LIST, {"q": query}).status_code == 200
+
+
+def test_a_search_finds_the_delivery_of_a_ticket(superuser_client, delivery):
+    assert "agent@example.com" in superuser_client.get(LIST, {"q": "12"}).content.decode()
+
+
+def test_a_delivery_can_be_read(superuser_client, delivery):
+    assert superuser_client.get(f"{LIST}{delivery.pk}/change/").status_code == 200
+
+
+@pytest.mark.parametrize("page", ["add/", "{pk}/delete/"])
+def test_the_ledger_is_not_written_by_hand(superuser_client, delivery, page):
+    assert superuser_client.get(LIST + page.format(pk=delivery.pk)).status_code == 403
+
+
+def test_a_change_by_hand_is_refused(superuser_client, delivery):
+    assert superuser_client.post(f"{LIST}{delivery.pk}/change/", {"state": "failed"}).status_code == 403
