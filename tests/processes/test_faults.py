@@ -1,0 +1,180 @@
+"""What is killed or away loses nothing, and tells at most the one in flight twice."""
+
+import uuid
+from collections import Counter
+
+import pytest
+from django.db import connections
+from notifications.models import Delivery
+
+from accounts.models import User
+from stega.pgque import client
+from stega.pgque.publishing import event_key, publish
+from tests.support import servers
+from tests.support.browser import Browser
+from tests.support.event_log import tick
+from tests.support.waiting import wait_until
+from tests.tickets.factories import PASSWORD, make_product, make_ticket
+
+
+@pytest.fixture
+def people():
+    names = [f"customer-{number}" for number in range(50)]
+    return User.objects.bulk_create(
+        User(username=name, email=f"{name}@example.com", display_name=name) for name in names
+    )
+
+
+def send_welcomes(settings, people):
+    for person in people:
+        payload = {"user_id": person.pk, "email": person.email, "display_name": person.display_name}
+        publish("ticket.welcome", payload, event_key("ticket.welcome", person.pk))
+
+
+def test_a_worker_killed_in_the_middle_of_a_batch_tells_everybody_and_at_most_one_twice(
+    start, mailbox, settings, people
+):
+    send_welcomes(settings, people)
+    tick(settings.PGQUE_QUEUE)
+    start("pgque_ticker")
+    mailbox.data = lambda mail: mailbox.gate.clear() if len(mailbox.received) == 20 else None
+    worker = start("notification_worker")
+    wait_until(lambda: len(mailbox.received) == 21, timeout=20)
+
+    worker.kill()
+    mailbox.data = lambda mail: None
+    mailbox.gate.set()
+    start("notification_worker")
+
+    wait_until(lambda: Delivery.objects.filter(state=Delivery.State.SENT).count() == 50, timeout=60)
+    told = Counter(mailbox.addresses())
+    assert set(told) == {person.email for person in people}
+    assert sum(told.values()) <= 51
+
+
+def test_all_55_events_of_one_batch_are_handled(start, mailbox, settings, people):
+    more = [User(username=f"more-{number}", email=f"more-{number}@example.com") for number in range(5)]
+    everybody = [*people, *User.objects.bulk_create(more)]
+    send_welcomes(settings, everybody)
+    tick(settings.PGQUE_QUEUE)
+
+    start("notification_worker")
+
+    wait_until(lambda: len(mailbox.received) >= 55, timeout=60)
+    assert Counter(mailbox.addresses()) == Counter(person.email for person in everybody)
+
+
+@pytest.mark.parametrize("alias", ["events", "jobs"])
+def test_a_database_that_is_away_costs_no_page_and_no_event(start, site, mailbox, customer, agent, alias):
+    ticket = make_ticket(author=customer, product=make_product())
+    start("qcluster", saying="ready for work")
+    start("pgque_ticker")
+    start("notification_worker")
+    person = Browser(site)
+    server = servers.by_alias[alias]
+    connections[alias].close()
+    server.stop()
+    try:
+        pages = [
+            person.sign_in(customer.username, PASSWORD),
+            person.get("/"),
+            person.post(f"/tickets/{ticket.pk}/comment/", form_at=f"/tickets/{ticket.pk}/", body="Still there?"),
+        ]
+    finally:
+        server.start()
+
+    assert [page.status for page in pages] == [200, 200, 200]
+    wait_until(lambda: customer.email in mailbox.addresses(), timeout=120)
+    assert mailbox.addresses().count(customer.email) == 1
+
+
+def test_two_notification_workers_tell_each_person_once(start, mailbox, settings, people):
+    workers = [start("notification_worker") for _ in range(2)]
+    start("pgque_ticker")
+
+    send_welcomes(settings, people)
+
+    wait_until(lambda: len(mailbox.received) >= 50, timeout=60)
+    assert Counter(mailbox.addresses()) == Counter(person.email for person in people)
+    assert sum("stands by" in worker.output for worker in workers) == 1
+
+
+def test_the_same_event_published_twice_is_told_once(start, mailbox, settings, people):
+    for _ in range(2):
+        send_welcomes(settings, people[:3])
+    start("pgque_ticker")
+
+    start("notification_worker")
+
+    wait_until(lambda: not client.consumer_info() or _pending(settings) == 0, timeout=30)
+    assert Counter(mailbox.addresses()) == Counter(person.email for person in people[:3])
+
+
+def _pending(settings):
+    rows = [row for row in client.consumer_info() if row["consumer_name"] == "notification_worker"]
+    return rows[0]["pending_events"]
+
+
+@pytest.mark.parametrize(
+    ("command", "saying"),
+    [
+        ("pgque_ticker", "started"),
+        ("notification_worker", "started"),
+        ("sla_breach_worker", "started"),
+        ("qcluster", "ready for work"),
+    ],
+)
+def test_a_process_ends_cleanly_on_sigterm(start, command, saying):
+    process = start(command, saying=saying)
+
+    assert process.terminate() == 0, process.output
+
+
+def test_a_member_leaves_its_group_when_it_stops(start):
+    for _ in range(3):
+        start("sla_breach_worker").terminate()
+
+    assert not [row for row in client.consumer_info() if "." in row["consumer_name"]]
+
+
+@pytest.mark.parametrize(
+    "command", ["pgque_ticker", "notification_worker", "sla_breach_worker", "qcluster", "pgque_status"]
+)
+def test_an_unreachable_database_at_the_start_is_one_clear_line(env, command):
+    from tests.support.processes import manage
+
+    nowhere = "postgresql://postgres@127.0.0.1:9/nowhere"
+    with manage(command, env={**env, "EVENTS_DATABASE_URL": nowhere, "JOBS_DATABASE_URL": nowhere}) as process:
+        code = process.wait()
+
+        lines = [line for line in process.output.splitlines() if line.startswith("stega: ")]
+        assert code == 1
+        assert len(lines) == 1
+        assert "DATABASE_URL" in lines[0]
+        assert "Traceback" not in process.output
+
+
+@pytest.mark.parametrize("command", ["pgque_ticker", "notification_worker", "sla_breach_worker", "pgque_status"])
+def test_a_missing_bootstrap_is_one_clear_line(env, command):
+    from tests.support.processes import manage
+
+    with connections["events"].cursor() as cursor:
+        cursor.execute("create database without_event_log")
+    try:
+        url = servers.events.url("without_event_log")
+        with manage(command, env={**env, "EVENTS_DATABASE_URL": url}) as process:
+            assert process.wait() == 1
+            assert "Run: python manage.py pgque_bootstrap" in process.output
+            assert "Traceback" not in process.output
+    finally:
+        with connections["events"].cursor() as cursor:
+            cursor.execute("drop database without_event_log")
+
+
+def test_a_wrong_database_url_is_one_clear_line(env):
+    from tests.support.processes import manage
+
+    with manage("pgque_ticker", env={**env, "EVENTS_DATABASE_URL": f"mysql://u:{uuid.uuid4()}@h/d"}) as process:
+        assert process.wait() == 1
+        assert process.output.startswith("stega: EVENTS_DATABASE_URL")
+        assert process.output.count("\n") == 1
