@@ -10,11 +10,20 @@ from notifications.models import Delivery
 from accounts.models import User
 from stega.pgque import client
 from stega.pgque.publishing import event_key, publish
+from tests.factories import PASSWORD, make_product, make_ticket
 from tests.support import servers
 from tests.support.browser import Browser
 from tests.support.event_log import tick
+from tests.support.processes import manage
 from tests.support.waiting import wait_until
-from tests.tickets.factories import PASSWORD, make_product, make_ticket
+
+PROCESSES = {
+    "pgque_ticker": "started",
+    "notification_worker": "started",
+    "sla_breach_worker": "started",
+    "qcluster": "ready for work",
+}
+"""Each process command, and what it says when it works."""
 
 
 @pytest.fixture
@@ -115,15 +124,7 @@ def _pending(settings):
     return rows[0]["pending_events"]
 
 
-@pytest.mark.parametrize(
-    ("command", "saying"),
-    [
-        ("pgque_ticker", "started"),
-        ("notification_worker", "started"),
-        ("sla_breach_worker", "started"),
-        ("qcluster", "ready for work"),
-    ],
-)
+@pytest.mark.parametrize(("command", "saying"), PROCESSES.items())
 def test_a_process_ends_cleanly_on_sigterm(start, command, saying):
     process = start(command, saying=saying)
 
@@ -137,12 +138,8 @@ def test_a_member_leaves_its_group_when_it_stops(start):
     assert not [row for row in client.consumer_info() if "." in row["consumer_name"]]
 
 
-@pytest.mark.parametrize(
-    "command", ["pgque_ticker", "notification_worker", "sla_breach_worker", "qcluster", "pgque_status"]
-)
+@pytest.mark.parametrize("command", [*PROCESSES, "pgque_status"])
 def test_an_unreachable_database_at_the_start_is_one_clear_line(env, command):
-    from tests.support.processes import manage
-
     nowhere = "postgresql://postgres@127.0.0.1:9/nowhere"
     with manage(command, env={**env, "EVENTS_DATABASE_URL": nowhere, "JOBS_DATABASE_URL": nowhere}) as process:
         code = process.wait()
@@ -156,8 +153,6 @@ def test_an_unreachable_database_at_the_start_is_one_clear_line(env, command):
 
 @pytest.mark.parametrize("command", ["pgque_ticker", "notification_worker", "sla_breach_worker", "pgque_status"])
 def test_a_missing_bootstrap_is_one_clear_line(env, command):
-    from tests.support.processes import manage
-
     with connections["events"].cursor() as cursor:
         cursor.execute("create database without_event_log")
     try:
@@ -172,8 +167,6 @@ def test_a_missing_bootstrap_is_one_clear_line(env, command):
 
 
 def test_a_wrong_database_url_is_one_clear_line(env):
-    from tests.support.processes import manage
-
     with manage("pgque_ticker", env={**env, "EVENTS_DATABASE_URL": f"mysql://u:{uuid.uuid4()}@h/d"}) as process:
         assert process.wait() == 1
         assert process.output.startswith("stega: EVENTS_DATABASE_URL")

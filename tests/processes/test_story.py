@@ -1,12 +1,14 @@
 """What happens to a ticket reaches a person: the whole line, each part a process of its own."""
 
 from django.utils import timezone
+from django_q.models import OrmQ
 
 from accounts.models import User
+from stega.models import OutboxEntry
+from tests.factories import PASSWORD, make_product
 from tests.support.browser import Browser
 from tests.support.processes import run_task
 from tests.support.waiting import wait_until
-from tests.tickets.factories import PASSWORD, make_product
 from tickets.models import Ticket
 
 
@@ -31,7 +33,7 @@ def test_the_first_sign_in_is_welcomed_once_and_the_second_not_at_all(start, sit
 
 
 def test_a_breached_sla_is_told_to_every_admin_by_mail_and_once_in_slack(start, site, mailbox, slack, customer, admin):
-    product = make_product(sla_minutes_critical=1, slack_webhook_url=slack.url)
+    product = make_product(sla_critical_minutes=1, slack_webhook_url=slack.url)
     other_admin = User.objects.create_user(
         "admin-2", "admin-2@example.com", PASSWORD, role=User.Role.ADMIN, first_signed_in_at=timezone.now()
     )
@@ -54,8 +56,4 @@ def test_a_breached_sla_is_told_to_every_admin_by_mail_and_once_in_slack(start, 
 
 
 def _outbox_is_done():
-    from django_q.models import OrmQ
-
-    from stega.models import OutboxEntry
-
     return not OutboxEntry.objects.open().exists() and not OrmQ.objects.exists()
