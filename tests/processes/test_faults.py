@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 from django.db import connections
-from notifications.models import Delivery
 
 from accounts.models import User
+from notifications.models import Delivery
 from stega.pgque import client
 from stega.pgque.publishing import event_key, publish
 from tests.factories import PASSWORD, make_product, make_ticket
