@@ -94,7 +94,8 @@ class Process:
         """Sleep, but not past a stop or a wake-up."""
         if any(wakeup.pending() for wakeup in self.wakeups):
             return
-        select.select([self._pipe_read, *self.wakeups], [], [], max(0.0, seconds))
+        readable = [self._pipe_read, *(wakeup.fileno() for wakeup in self.wakeups)]
+        select.select(readable, [], [], max(0.0, seconds))
 
     def _next(self, until_idle: bool) -> float | None:
         """Take one step; the seconds to wait before the next, None for the end."""

@@ -141,7 +141,7 @@ OUTBOX_FAST_PATH_SECONDS = env.seconds("OUTBOX_FAST_PATH_SECONDS", 1.0)  # what 
 OUTBOX_REST_SECONDS = env.seconds("OUTBOX_REST_SECONDS", 10.0)  # how long the fast path rests after such a failure
 OUTBOX_SWEEP_AFTER_SECONDS = env.seconds("OUTBOX_SWEEP_AFTER_SECONDS", 10.0)  # age at which the sweep takes an entry
 OUTBOX_LOST_AFTER_SECONDS = env.seconds("OUTBOX_LOST_AFTER_SECONDS", 900.0)  # relayed but not done: relay it again
-Q_CLUSTER = {
+Q_CLUSTER: dict[str, Any] = {
     "name": "stega",
     "label": "django-q2",
     "orm": "jobs",

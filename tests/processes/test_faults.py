@@ -7,7 +7,7 @@ import pytest
 from django.db import connections
 
 from accounts.models import User
-from notifications.models import Delivery
+from notifications.models import Delivery, State
 from stega.pgque import client
 from stega.pgque.publishing import event_key, publish
 from tests.factories import PASSWORD, make_product, make_ticket
@@ -55,7 +55,7 @@ def test_a_worker_killed_in_the_middle_of_a_batch_tells_everybody_and_at_most_on
     mailbox.gate.set()
     start("notification_worker")
 
-    wait_until(lambda: Delivery.objects.filter(state=Delivery.State.SENT).count() == 50, timeout=60)
+    wait_until(lambda: Delivery.objects.filter(state=State.SENT).count() == 50, timeout=60)
     told = Counter(mailbox.addresses())
     assert set(told) == {person.email for person in people}
     assert sum(told.values()) <= 51

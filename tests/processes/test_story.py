@@ -4,6 +4,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from accounts.models import User
+from accounts.roles import Role
 from stega.models import OutboxEntry
 from tests.factories import PASSWORD, make_product
 from tests.support.browser import Browser
@@ -35,7 +36,7 @@ def test_the_first_sign_in_is_welcomed_once_and_the_second_not_at_all(start, sit
 def test_a_breached_sla_is_told_to_every_admin_by_mail_and_once_in_slack(start, site, mailbox, slack, customer, admin):
     product = make_product(sla_critical_minutes=1, slack_webhook_url=slack.url)
     other_admin = User.objects.create_user(
-        "admin-2", "admin-2@example.com", PASSWORD, role=User.Role.ADMIN, first_signed_in_at=timezone.now()
+        "admin-2", "admin-2@example.com", PASSWORD, role=Role.ADMIN, first_signed_in_at=timezone.now()
     )
     User.objects.update(first_signed_in_at=timezone.now())
     start_the_line(start)

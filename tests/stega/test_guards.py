@@ -19,7 +19,7 @@ SOURCES = [path for app in ("stega", "accounts", "tickets", "notifications") for
             {"stega/env.py", "stega/wsgi.py", "stega/embedded.py", "stega/management/commands/up.py"},
             "read it in stega/settings.py through env.py",
         ),
-        (r"^(from|import) (stega|accounts|tickets|notifications)\.management", set(), "give what the command shares a module of its own"),
+        (r"^(from|import) (stega|accounts|tickets|notifications)\.management", set(), "share it in a module"),
         (r"on_commit\((?![^\n]*using=)", set(), "name the alias: on_commit(..., using=...)"),
     ],
 )
