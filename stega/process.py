@@ -103,6 +103,7 @@ class Process:
             if self._failures:
                 self.setup()
             busy = self.step()
+            wait = 0.0 if busy else self.idle_seconds()
         except Exception as error:
             if until_idle or not is_outage(error):
                 raise
@@ -111,9 +112,7 @@ class Process:
             logger.info("%s goes on after %d failed tries", self.name, self._failures)
         self._failures = 0
         self.steps += 1
-        if busy:
-            return 0.0
-        return None if until_idle else self.idle_seconds()
+        return None if until_idle and not busy else wait
 
     def _back_off(self, error: Exception) -> float:
         if not self._failures:

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import connections, transaction
+from django.db import DatabaseError, connections, transaction
 
 ALIAS = "events"
+
+
+class BatchGone(Exception):
+    """The batch is no longer this caller's: it was finished, or taken over under a new id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +96,22 @@ def ack(batch: int) -> int:
 
 
 def nack(batch: int, event_id: int, retry_after: timedelta, reason: str) -> int:
-    """Ask for the event again later. The batch's ack is still due."""
+    """Ask for the event again later. The batch's ack is still due. Raises BatchGone."""
     sql = """
         select pgque.nack(
             %s, row(%s, null, null, null, null, null, null, null, null, null)::pgque.message, %s, %s
         )
     """
-    return int(_value(sql, [batch, event_id, retry_after, reason]))
+    with _noticing_a_lost_batch():
+        return int(_value(sql, [batch, event_id, retry_after, reason]))
 
 
 def event_dead(batch: int, event: Event, reason: str) -> int:
-    """Dead-letter the event at once. The batch's ack is still due."""
+    """Dead-letter the event at once. The batch's ack is still due. Raises BatchGone."""
     sql = "select pgque.event_dead(%s, %s, %s, %s, %s::text::xid8, %s, %s, %s, %s, %s, %s, %s)"
     values = [batch, event.id, reason, event.created_at, event.txid, event.retry_count, event.type, event.data]
-    return int(_value(sql, [*values, event.extra1, event.extra2, event.extra3, event.extra4]))
+    with _noticing_a_lost_batch():
+        return int(_value(sql, [*values, event.extra1, event.extra2, event.extra3, event.extra4]))
 
 
 def ticker() -> int:
@@ -176,6 +182,16 @@ def install_lock() -> Iterator[None]:
     with transaction.atomic(using=ALIAS):
         _value("select pg_advisory_xact_lock(hashtext('pgque_bootstrap'))")
         yield
+
+
+@contextmanager
+def _noticing_a_lost_batch() -> Iterator[None]:
+    try:
+        yield
+    except DatabaseError as error:
+        if "batch not found" in str(error):
+            raise BatchGone from error
+        raise
 
 
 def _installed(function: str) -> bool:

@@ -59,7 +59,7 @@ class Rejected(Exception):
 
 @dataclass(slots=True)
 class Failure:
-    """A message that was not handled: when it comes again, or never (`retry_after` None) and then the whole event."""
+    """A message that was not handled: when it comes again; without `retry_after` never, and then the whole event."""
 
     event_id: int
     reason: str
@@ -214,13 +214,13 @@ class Consumer(Process):
 
     def _finish(self, progress: Progress) -> None:
         """Nack the failures and ack the batch, in one transaction; a taken-over batch is somebody else's now."""
-        with transaction.atomic(using=client.ALIAS):
-            for failure in progress.failures:
-                if failure.retry_after is None and failure.event is not None:
-                    client.event_dead(progress.batch_id, failure.event, failure.reason)
-                else:
-                    client.nack(progress.batch_id, failure.event_id, failure.retry_after or timedelta(), failure.reason)
-            acked = client.ack(progress.batch_id)
+        try:
+            with transaction.atomic(using=client.ALIAS):
+                for failure in progress.failures:
+                    _give_back(progress.batch_id, failure)
+                acked = client.ack(progress.batch_id)
+        except client.BatchGone:
+            acked = 0
         if not acked:
             logger.warning("%s lost batch %d to another member", self.name, progress.batch_id)
         self._progress = None
@@ -230,6 +230,13 @@ class Consumer(Process):
         if self.member and self.clock() - self._touched > self.dead_interval.total_seconds() / 4:
             client.touch_subconsumer(self.queue, self.name, self.member)
             self._touched = self.clock()
+
+
+def _give_back(batch_id: int, failure: Failure) -> None:
+    if failure.retry_after is not None:
+        client.nack(batch_id, failure.event_id, failure.retry_after, failure.reason)
+    elif failure.event is not None:
+        client.event_dead(batch_id, failure.event, failure.reason)
 
 
 def _message(event: client.Event, batch_id: int) -> Message:

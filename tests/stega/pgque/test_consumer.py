@@ -8,7 +8,7 @@ import pytest
 from django.db import OperationalError, connections
 
 from stega.pgque import catalogue, client
-from stega.pgque.consumer import Consumer, Message, Rejected, RetryLater, member_name, retry_delay
+from stega.pgque.consumer import Consumer, Message, Progress, Rejected, RetryLater, member_name, retry_delay
 from tests.support.event_log import dead_letters, make_retries_due, retries, tick
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
@@ -252,7 +252,8 @@ def test_a_group_begins_where_its_consumer_was_subscribed_and_keeps_the_place_be
     assert recorder.users == [1, 2]
 
 
-def test_a_silent_members_batch_is_taken_over_and_its_late_ack_finishes_nothing(queue, recorder, caplog):
+@pytest.mark.parametrize("late", [[], [RetryLater("busy")], [Rejected("no")]])
+def test_a_silent_members_batch_is_taken_over_and_its_late_end_finishes_nothing(queue, recorder, late):
     client.subscribe(queue, catalogue.SLA_BREACH_DISPATCHER)
     send(queue, 1)
     silent, live = (
@@ -261,15 +262,19 @@ def test_a_silent_members_batch_is_taken_over_and_its_late_ack_finishes_nothing(
     )
     silent.setup()
     batch = silent._open_batch()
+    silent._progress = Progress(batch)
+    recorder.raising = {1: late}
+    silent._handle_batch(silent._progress)
     with connections["events"].cursor() as cursor:
         cursor.execute(
             "update pgque.subscription set sub_active = now() - interval '61 seconds' where sub_batch = %s", [batch]
         )
 
     live.run(until_idle=True)
+    silent._finish(silent._progress)
 
-    assert recorder.users == [1]
-    assert client.ack(batch) == 0
+    assert recorder.users == [1, 1]
+    assert (retries(queue), dead_letters(queue)) == ([], {})
 
 
 def test_a_member_touches_its_place_while_a_batch_takes_long(queue, monkeypatch):
