@@ -1,0 +1,3660 @@
+-- Generated from src/, version 1.0.0: do not edit.
+
+-- src/00_schema.sql
+
+-- The event log: producers append events, a ticker marks the log with MVCC
+-- snapshots, consumers read what lies between two marks.
+--
+-- Invariants of the whole engine:
+--  * An event belongs to the window (A, B] of two ticks when its transaction is
+--    visible in B's snapshot and not in A's. Nothing else decides delivery.
+--  * Ticks of one queue never go back: they are taken one at a time, each with
+--    a snapshot made after the lock was obtained.
+--  * Readers look into every event table that holds rows. The number of the
+--    current table only says where producers write.
+--  * An event table is truncated only when, under an exclusive lock, no row in
+--    it is still to be read by a subscription.
+--
+-- Installing needs the right to create a schema in this database, and CREATEROLE
+-- only when the three pgque roles do not exist yet. The caller owns the transaction.
+
+create schema if not exists pgque;
+comment on schema pgque is 'Event log with consumers, batches, retries and dead letters (PgQue 0.2 API)';
+
+do $$
+begin
+    if to_regtype('pgque.message') is null then
+        create type pgque.message as (
+            msg_id bigint,
+            batch_id bigint,
+            type text,
+            payload text,
+            retry_count integer,
+            created_at timestamptz,
+            extra1 text,
+            extra2 text,
+            extra3 text,
+            extra4 text
+        );
+    end if;
+end
+$$;
+comment on type pgque.message is 'An event as handed to a consumer; clients read and build it by position';
+comment on column pgque.message.msg_id is 'Event id';
+comment on column pgque.message.batch_id is 'Batch to acknowledge';
+comment on column pgque.message.type is 'Event type';
+comment on column pgque.message.payload is 'Event data, as it was sent';
+comment on column pgque.message.retry_count is 'Redeliveries so far; NULL on the first delivery';
+comment on column pgque.message.created_at is 'Start of the transaction that sent the event';
+comment on column pgque.message.extra1 is 'Free for the producer';
+comment on column pgque.message.extra2 is 'Free for the producer';
+comment on column pgque.message.extra3 is 'Free for the producer';
+comment on column pgque.message.extra4 is 'Free for the producer';
+
+create or replace function pgque.version()
+returns text
+language sql
+immutable
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$ select '0.2.2' $$;
+comment on function pgque.version() is 'Version of the PgQue API that this engine implements';
+
+create or replace function pgque.engine_version()
+returns text
+language sql
+immutable
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$ select '1.0.0' $$;
+comment on function pgque.engine_version() is 'Version of this engine itself; equals the file VERSION';
+
+-- src/10_tables.sql
+
+-- Tables: queues and their consumers, ticks, and the events that wait outside
+-- the event tables (retries, dead letters). Event tables are made per queue.
+
+create table if not exists pgque.config (
+    singleton boolean primary key default true check (singleton),
+    ticker_job_id bigint,
+    maint_job_id bigint,
+    scheduler text constraint config_scheduler_check check (scheduler in ('pg_cron', 'pg_timetable')),
+    tick_period_ms integer not null default 100
+        constraint config_tick_period_ms_check
+        check (tick_period_ms between 1 and 1000 and 1000 % tick_period_ms = 0),
+    installed_at timestamptz default clock_timestamp()
+);
+comment on table pgque.config is 'Settings of this installation: exactly one row';
+comment on column pgque.config.singleton is 'Always true: allows one row only';
+comment on column pgque.config.ticker_job_id is 'Job of an outside scheduler that runs the ticker';
+comment on column pgque.config.maint_job_id is 'Job of an outside scheduler that runs maintenance';
+comment on column pgque.config.scheduler is 'Outside scheduler in use; NULL when the ticker is a process of its own';
+comment on column pgque.config.tick_period_ms is 'Pause between two passes of ticker_loop()';
+comment on column pgque.config.installed_at is 'Time of the first installation';
+insert into pgque.config (singleton) values (true) on conflict do nothing;
+
+create table if not exists pgque.consumer (
+    co_id serial primary key,
+    co_name text not null constraint consumer_name_uq unique
+);
+comment on table pgque.consumer is 'Names of consumers; members of a group are called consumer.subconsumer';
+comment on column pgque.consumer.co_id is 'Consumer id';
+comment on column pgque.consumer.co_name is 'Consumer name';
+
+create table if not exists pgque.queue (
+    queue_id serial primary key,
+    queue_name text not null constraint queue_name_uq unique,
+    queue_ntables integer not null default 3,
+    queue_cur_table integer not null default 0,
+    queue_rotation_period interval not null default '2 hours',
+    queue_switch_step1 bigint not null default pg_current_xact_id()::text::bigint,
+    queue_switch_step2 bigint default pg_current_xact_id()::text::bigint,
+    queue_switch_time timestamptz not null default now(),
+    queue_external_ticker boolean not null default false,
+    queue_disable_insert boolean not null default false,
+    queue_ticker_paused boolean not null default false,
+    queue_ticker_max_count integer not null default 500,
+    queue_ticker_max_lag interval not null default '3 seconds',
+    queue_ticker_idle_period interval not null default '1 minute',
+    queue_data_pfx text not null,
+    queue_event_seq text not null,
+    queue_tick_seq text not null,
+    queue_extra_maint text[],
+    queue_max_retries integer
+);
+comment on table pgque.queue is 'Queues and their settings';
+comment on column pgque.queue.queue_id is 'Queue id, part of the names of its tables';
+comment on column pgque.queue.queue_name is 'Queue name; the NOTIFY channel is pgque_<name>';
+comment on column pgque.queue.queue_ntables is 'Number of event tables in rotation';
+comment on column pgque.queue.queue_cur_table is 'Event table that producers write to';
+comment on column pgque.queue.queue_rotation_period is 'Least time between two rotations';
+comment on column pgque.queue.queue_switch_step1 is 'Transaction of the last rotation, first step';
+comment on column pgque.queue.queue_switch_step2 is 'Transaction of its second step; NULL until that has run';
+comment on column pgque.queue.queue_switch_time is 'Time of the last rotation';
+comment on column pgque.queue.queue_external_ticker is 'Ticks come from outside, through ticker() with four arguments';
+comment on column pgque.queue.queue_disable_insert is 'Refuse new events';
+comment on column pgque.queue.queue_ticker_paused is 'Make no ticks';
+comment on column pgque.queue.queue_ticker_max_count is 'Tick as soon as so many events wait';
+comment on column pgque.queue.queue_ticker_max_lag is 'Tick when events have waited so long';
+comment on column pgque.queue.queue_ticker_idle_period is 'Longest time between two ticks of an idle queue';
+comment on column pgque.queue.queue_data_pfx is 'Event tables are called <prefix>_<number>';
+comment on column pgque.queue.queue_event_seq is 'Sequence of event ids; also counts events for the ticker';
+comment on column pgque.queue.queue_tick_seq is 'Sequence of tick ids';
+comment on column pgque.queue.queue_extra_maint is 'Functions f(queue name) that maint() runs, if its owner owns them';
+comment on column pgque.queue.queue_max_retries is 'Redeliveries before an event becomes a dead letter; NULL means 5';
+
+create table if not exists pgque.tick (
+    tick_queue integer not null references pgque.queue (queue_id),
+    tick_id bigint not null,
+    tick_time timestamptz not null default now(),
+    tick_snapshot pg_snapshot not null default pg_current_snapshot(),
+    tick_event_seq bigint not null,
+    primary key (tick_queue, tick_id)
+);
+comment on table pgque.tick is 'Marks in the stream: snapshots of what was committed at that moment';
+comment on column pgque.tick.tick_queue is 'Queue';
+comment on column pgque.tick.tick_id is 'Tick id, growing within the queue';
+comment on column pgque.tick.tick_time is 'Time of the tick';
+comment on column pgque.tick.tick_snapshot is 'Transactions finished at the tick';
+comment on column pgque.tick.tick_event_seq is 'Events sent at the tick, for throttling and statistics only';
+
+create table if not exists pgque.subscription (
+    sub_id serial not null,
+    sub_queue integer not null constraint sub_queue_fkey references pgque.queue (queue_id),
+    sub_consumer integer not null constraint sub_consumer_fkey references pgque.consumer (co_id),
+    sub_last_tick bigint,
+    sub_active timestamptz not null default now(),
+    sub_batch bigint,
+    sub_next_tick bigint,
+    sub_role text not null default 'normal'
+        constraint subscription_sub_role_check check (sub_role in ('normal', 'coop_main', 'coop_member')),
+    primary key (sub_queue, sub_consumer)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+comment on table pgque.subscription is 'Place of a consumer in a queue; updated twice per batch';
+comment on column pgque.subscription.sub_id is 'Subscription id; one for all members of a group, so that retries reach the group';
+comment on column pgque.subscription.sub_queue is 'Queue';
+comment on column pgque.subscription.sub_consumer is 'Consumer';
+comment on column pgque.subscription.sub_last_tick is 'Tick up to which all is done; start of the open batch of a member';
+comment on column pgque.subscription.sub_active is 'Last sign of life';
+comment on column pgque.subscription.sub_batch is 'Open batch';
+comment on column pgque.subscription.sub_next_tick is 'Tick at the end of the open batch';
+comment on column pgque.subscription.sub_role is 'normal, coop_main (cursor of a group) or coop_member (holds batches of a group)';
+-- ack, nack and get_batch_events find the subscription of a batch here.
+create unique index if not exists subscription_batch_idx on pgque.subscription (sub_batch);
+create sequence if not exists pgque.batch_id_seq owned by pgque.subscription.sub_batch;
+comment on sequence pgque.batch_id_seq is 'Batch ids, one series for all queues';
+
+create table if not exists pgque.coop_window (
+    cw_queue integer not null,
+    cw_consumer integer not null,
+    cw_from_tick bigint not null,
+    cw_to_tick bigint not null,
+    primary key (cw_queue, cw_consumer, cw_from_tick),
+    constraint coop_window_subscription_fkey foreign key (cw_queue, cw_consumer)
+        references pgque.subscription (sub_queue, sub_consumer) on delete cascade
+);
+comment on table pgque.coop_window is 'Windows that a group has handed out ahead of its cursor';
+comment on column pgque.coop_window.cw_queue is 'Queue';
+comment on column pgque.coop_window.cw_consumer is 'Main consumer of the group';
+comment on column pgque.coop_window.cw_from_tick is 'Tick at the start of the window';
+comment on column pgque.coop_window.cw_to_tick is 'Tick at the end of the window';
+
+create table if not exists pgque.event_template (
+    ev_id bigint not null,
+    ev_time timestamptz not null,
+    ev_txid xid8 not null default pg_current_xact_id(),
+    ev_owner integer,
+    ev_retry integer,
+    ev_type text,
+    ev_data text,
+    ev_extra1 text,
+    ev_extra2 text,
+    ev_extra3 text,
+    ev_extra4 text
+);
+comment on table pgque.event_template is 'Parent of all event tables; holds no rows';
+comment on column pgque.event_template.ev_id is 'Event id, unique within the queue';
+comment on column pgque.event_template.ev_time is 'Start of the transaction that sent the event';
+comment on column pgque.event_template.ev_txid is 'Top-level transaction that wrote this row';
+comment on column pgque.event_template.ev_owner is 'Subscription that alone gets this row; NULL for all';
+comment on column pgque.event_template.ev_retry is 'Redeliveries so far; NULL on the first delivery';
+comment on column pgque.event_template.ev_type is 'Event type';
+comment on column pgque.event_template.ev_data is 'Event data';
+comment on column pgque.event_template.ev_extra1 is 'Free for the producer';
+comment on column pgque.event_template.ev_extra2 is 'Free for the producer';
+comment on column pgque.event_template.ev_extra3 is 'Free for the producer';
+comment on column pgque.event_template.ev_extra4 is 'Free for the producer';
+
+create table if not exists pgque.retry_queue (
+    ev_retry_after timestamptz not null,
+    ev_queue integer not null constraint rq_queue_id_fkey references pgque.queue (queue_id),
+    ev_id bigint not null,
+    ev_time timestamptz not null,
+    ev_txid xid8,
+    ev_owner integer not null,
+    ev_retry integer,
+    ev_type text,
+    ev_data text,
+    ev_extra1 text,
+    ev_extra2 text,
+    ev_extra3 text,
+    ev_extra4 text,
+    constraint rq_pkey primary key (ev_owner, ev_id)
+);
+comment on table pgque.retry_queue is 'Events that wait to be delivered again to one subscription';
+comment on column pgque.retry_queue.ev_retry_after is 'Time from which the event may come again';
+comment on column pgque.retry_queue.ev_queue is 'Queue';
+comment on column pgque.retry_queue.ev_id is 'Event id, kept over retries';
+comment on column pgque.retry_queue.ev_time is 'Time of the event, kept over retries';
+comment on column pgque.retry_queue.ev_txid is 'Always NULL: re-insertion gives a new one';
+comment on column pgque.retry_queue.ev_owner is 'Subscription that gets the event';
+comment on column pgque.retry_queue.ev_retry is 'Number of the coming redelivery';
+comment on column pgque.retry_queue.ev_type is 'Event type';
+comment on column pgque.retry_queue.ev_data is 'Event data';
+comment on column pgque.retry_queue.ev_extra1 is 'Free for the producer';
+comment on column pgque.retry_queue.ev_extra2 is 'Free for the producer';
+comment on column pgque.retry_queue.ev_extra3 is 'Free for the producer';
+comment on column pgque.retry_queue.ev_extra4 is 'Free for the producer';
+-- maint_retry_events() finds due rows here.
+create index if not exists rq_retry_idx on pgque.retry_queue (ev_retry_after);
+
+create table if not exists pgque.dead_letter (
+    dl_id bigserial primary key,
+    dl_queue_id integer not null references pgque.queue (queue_id) on delete cascade,
+    dl_consumer_id integer not null references pgque.consumer (co_id) on delete cascade,
+    dl_time timestamptz not null default now(),
+    dl_reason text,
+    ev_id bigint not null,
+    ev_time timestamptz not null,
+    ev_txid xid8,
+    ev_retry integer,
+    ev_type text,
+    ev_data text,
+    ev_extra1 text,
+    ev_extra2 text,
+    ev_extra3 text,
+    ev_extra4 text
+);
+comment on table pgque.dead_letter is 'Events whose retries ran out, kept with the reason';
+comment on column pgque.dead_letter.dl_id is 'Dead letter id';
+comment on column pgque.dead_letter.dl_queue_id is 'Queue';
+comment on column pgque.dead_letter.dl_consumer_id is 'Consumer that gave up; the main consumer for members of a group';
+comment on column pgque.dead_letter.dl_time is 'Time of giving up';
+comment on column pgque.dead_letter.dl_reason is 'Reason given by the consumer';
+comment on column pgque.dead_letter.ev_id is 'Event id';
+comment on column pgque.dead_letter.ev_time is 'Time of the event';
+comment on column pgque.dead_letter.ev_txid is 'Transaction of the last delivery';
+comment on column pgque.dead_letter.ev_retry is 'Redeliveries that were tried';
+comment on column pgque.dead_letter.ev_type is 'Event type';
+comment on column pgque.dead_letter.ev_data is 'Event data';
+comment on column pgque.dead_letter.ev_extra1 is 'Free for the producer';
+comment on column pgque.dead_letter.ev_extra2 is 'Free for the producer';
+comment on column pgque.dead_letter.ev_extra3 is 'Free for the producer';
+comment on column pgque.dead_letter.ev_extra4 is 'Free for the producer';
+-- Giving up twice on one event keeps one row.
+create unique index if not exists dl_queue_consumer_ev_idx
+on pgque.dead_letter (dl_queue_id, dl_consumer_id, ev_id);
+-- dlq_inspect() and dlq_purge() read by age.
+create index if not exists dl_queue_time_idx on pgque.dead_letter (dl_queue_id, dl_time);
+
+-- src/20_queues.sql
+
+-- Queues: create, configure, drop. A queue is a row, a family of event tables
+-- (a parent and queue_ntables children that take turns) and two sequences.
+
+create or replace function pgque.tune_storage(i_queue_name text)
+returns integer
+language plpgsql
+strict
+as $$
+-- Event tables are only appended to and truncated: vacuum has nothing to do there.
+declare
+    v_table text;
+begin
+    for v_table in
+        select q.queue_data_pfx || '_' || n
+        from pgque.queue q
+        cross join generate_series(0, q.queue_ntables - 1) n
+        where q.queue_name = i_queue_name
+    loop
+        execute format('alter table %s set (fillfactor = 100, autovacuum_enabled = off, '
+            'toast.autovacuum_enabled = off)', v_table);
+    end loop;
+    return 1;
+end
+$$;
+comment on function pgque.tune_storage(text) is 'Set the storage parameters of the event tables of a queue';
+
+create or replace function pgque._create_event_tables(i_queue_id integer)
+returns void
+language plpgsql
+as $$
+declare
+    v_parent text := 'event_' || i_queue_id;
+    v_table text;
+begin
+    execute format('create table pgque.%I () inherits (pgque.event_template)', v_parent);
+    execute format('comment on table pgque.%I is %L', v_parent, 'Parent of the event tables of queue ' || i_queue_id);
+    execute format('create sequence pgque.%I owned by pgque.%I.ev_id', v_parent || '_id_seq', v_parent);
+    execute format('create sequence pgque.%I owned by pgque.%I.ev_id', v_parent || '_tick_seq', v_parent);
+    for i in 0..2 loop
+        v_table := v_parent || '_' || i;
+        execute format('create table pgque.%I () inherits (pgque.%I)', v_table, v_parent);
+        execute format('comment on table pgque.%I is %L', v_table, 'Events of queue ' || i_queue_id);
+        execute format('alter table pgque.%I alter ev_id set default nextval(%L)',
+            v_table, 'pgque.' || v_parent || '_id_seq');
+        -- Windows are ranges of transactions; nack looks one event up.
+        execute format('create index %I on pgque.%I (ev_txid)', v_table || '_txid_idx', v_table);
+        execute format('create index %I on pgque.%I (ev_id)', v_table || '_id_idx', v_table);
+    end loop;
+end
+$$;
+comment on function pgque._create_event_tables(integer) is 'Make the event tables and sequences of a queue';
+
+create or replace function pgque.create_queue(i_queue_name text)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_id integer;
+    v_prefix text;
+begin
+    if i_queue_name is null then
+        raise exception 'Invalid NULL value';
+    end if;
+    if octet_length(i_queue_name) > 57 then
+        raise exception 'queue name too long: % bytes (max 57). pg_notify channel ''pgque_<queue_name>'' must fit in 63 bytes.',
+            octet_length(i_queue_name);
+    end if;
+    if exists (select from pgque.queue where queue_name = i_queue_name) then
+        return 0;
+    end if;
+
+    v_id := nextval('pgque.queue_queue_id_seq');
+    v_prefix := 'pgque.event_' || v_id;
+    insert into pgque.queue (queue_id, queue_name, queue_data_pfx, queue_event_seq, queue_tick_seq)
+    values (v_id, i_queue_name, v_prefix, v_prefix || '_id_seq', v_prefix || '_tick_seq')
+    on conflict on constraint queue_name_uq do nothing;
+    if not found then
+        return 0;
+    end if;
+
+    perform pgque._create_event_tables(v_id);
+    perform pgque.tune_storage(i_queue_name);
+    perform pgque.grant_perms(i_queue_name);
+    insert into pgque.tick (tick_queue, tick_id, tick_event_seq)
+    values (v_id, nextval((v_prefix || '_tick_seq')::regclass), 0);
+    return 1;
+end
+$$;
+comment on function pgque.create_queue(text) is
+'Create a queue: 1, or 0 when it exists. Two creators at once: one waits and gets 0';
+
+create or replace function pgque._lock_queue_for_drop(i_queue_name text)
+returns pgque.queue
+language plpgsql
+as $$
+-- Subscriptions first: a consumer at work holds its own row and may then want
+-- the queue row (foreign keys), never the other way round.
+declare
+    v_queue pgque.queue;
+begin
+    perform from pgque.subscription s
+    join pgque.queue q on q.queue_id = s.sub_queue
+    where q.queue_name = i_queue_name
+    order by s.sub_consumer
+    for update of s;
+    select * into v_queue from pgque.queue where queue_name = i_queue_name for update;
+    if not found then
+        raise exception 'No such event queue';
+    end if;
+    return v_queue;
+end
+$$;
+comment on function pgque._lock_queue_for_drop(text) is 'Lock a queue and its subscriptions in the order that consumers use';
+
+create or replace function pgque.drop_queue(
+    x_queue_name text,
+    x_force boolean
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_queue pgque.queue := pgque._lock_queue_for_drop(x_queue_name);
+    v_consumers integer[];
+begin
+    if not coalesce(x_force, false) and exists (select from pgque.subscription where sub_queue = v_queue.queue_id) then
+        raise exception 'cannot drop queue, consumers still attached';
+    end if;
+
+    delete from pgque.retry_queue where ev_queue = v_queue.queue_id;
+    with gone as (
+        delete from pgque.subscription where sub_queue = v_queue.queue_id returning sub_consumer
+    )
+    select array_agg(sub_consumer) into v_consumers from gone;
+    delete from pgque.tick where tick_queue = v_queue.queue_id;
+    delete from pgque.queue where queue_id = v_queue.queue_id;
+    perform pgque._forget_consumers(v_consumers);
+    for i in 0..v_queue.queue_ntables - 1 loop
+        execute format('drop table if exists %s_%s', v_queue.queue_data_pfx, i);
+    end loop;
+    execute format('drop table if exists %s', v_queue.queue_data_pfx);
+    return 1;
+end
+$$;
+comment on function pgque.drop_queue(text, boolean) is
+'Drop a queue with its events and dead letters; with force also its subscriptions. Waits for open transactions that used it';
+
+create or replace function pgque.drop_queue(x_queue_name text)
+returns integer
+language plpgsql
+strict
+as $$
+begin
+    return pgque.drop_queue(x_queue_name, false);
+end
+$$;
+comment on function pgque.drop_queue(text) is 'Drop a queue that has no subscription';
+
+create or replace function pgque._check_queue_config(
+    i_name text,
+    i_value text
+)
+returns text
+language plpgsql
+as $$
+-- The type of the setting; raises when the value does not fit it.
+begin
+    case i_name
+    when 'max_retries' then
+        if i_value::integer < 0 then
+            raise exception 'set_queue_config: % must be >= 0, got %', i_name, i_value::integer;
+        end if;
+        return 'integer';
+    when 'ticker_max_count' then
+        if i_value::integer <= 0 then
+            raise exception 'set_queue_config: % must be > 0, got %', i_name, i_value::integer;
+        end if;
+        return 'integer';
+    when 'ticker_max_lag', 'ticker_idle_period', 'rotation_period' then
+        if i_value::interval <= interval '0' then
+            raise exception 'set_queue_config: % must be > 0, got %', i_name, i_value::interval;
+        end if;
+        return 'interval';
+    when 'ticker_paused', 'external_ticker' then
+        return 'boolean';
+    else
+        raise exception 'cannot change parameter "%s"', i_name;
+    end case;
+end
+$$;
+comment on function pgque._check_queue_config(text, text) is 'Type of a queue setting, after a check of its value';
+
+create or replace function pgque.set_queue_config(
+    x_queue_name text,
+    x_param_name text,
+    x_param_value text
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_type text;
+begin
+    if x_queue_name is null or x_param_name is null then
+        raise exception 'Invalid NULL value';
+    end if;
+    perform from pgque.queue where queue_name = x_queue_name for no key update;
+    if not found then
+        raise exception 'No such event queue';
+    end if;
+    v_type := pgque._check_queue_config(x_param_name, x_param_value);
+    execute format('update pgque.queue set %I = %s where queue_name = $1',
+        'queue_' || x_param_name,
+        case when x_param_value is null then 'default' else format('$2::%s', v_type) end)
+    using x_queue_name, x_param_value;
+    return 1;
+end
+$$;
+comment on function pgque.set_queue_config(text, text, text) is
+'Change one setting of a queue, named without the prefix queue_; NULL restores the default';
+
+-- src/30_producer.sql
+
+-- Producers: append events to the current table of a queue. No lock is taken on
+-- the queue; a producer that still sees an old current table writes there, and
+-- readers find the event all the same.
+
+create or replace function pgque._insert_event(
+    i_queue text,
+    i_type text,
+    i_data text,
+    i_extra1 text default null,
+    i_extra2 text default null,
+    i_extra3 text default null,
+    i_extra4 text default null
+)
+returns bigint
+language plpgsql
+as $$
+declare
+    v_table text;
+    v_disabled boolean;
+    v_id bigint;
+begin
+    select q.queue_data_pfx || '_' || q.queue_cur_table, q.queue_disable_insert, nextval(q.queue_event_seq::regclass)
+    into v_table, v_disabled, v_id
+    from pgque.queue q
+    where q.queue_name = i_queue;
+    if not found then
+        raise exception 'queue not found: %', i_queue;
+    end if;
+    if v_disabled and current_setting('session_replication_role') <> 'replica' then
+        raise exception 'Insert into queue disallowed';
+    end if;
+    execute 'insert into ' || v_table
+        || ' values ($1, now(), pg_current_xact_id(), null, null, $2, $3, $4, $5, $6, $7)'
+    using v_id, i_type, i_data, i_extra1, i_extra2, i_extra3, i_extra4;
+    return v_id;
+end
+$$;
+comment on function pgque._insert_event(text, text, text, text, text, text, text) is
+'Append one new event for all consumers; runs with the rights of its caller';
+
+create or replace function pgque.insert_event_raw(
+    queue_name text,
+    ev_id bigint,
+    ev_time timestamptz,
+    ev_owner integer,
+    ev_retry integer,
+    ev_type text,
+    ev_data text,
+    ev_extra1 text,
+    ev_extra2 text,
+    ev_extra3 text,
+    ev_extra4 text
+)
+returns bigint
+language plpgsql
+as $$
+-- A sequence value is used up even for a given id: the ticker counts events by it.
+declare
+    v_table text;
+    v_disabled boolean;
+    v_id bigint;
+begin
+    select q.queue_data_pfx || '_' || q.queue_cur_table, q.queue_disable_insert, nextval(q.queue_event_seq::regclass)
+    into v_table, v_disabled, v_id
+    from pgque.queue q
+    where q.queue_name = insert_event_raw.queue_name;
+    if not found then
+        raise exception 'queue not found: %', insert_event_raw.queue_name;
+    end if;
+    if v_disabled and current_setting('session_replication_role') <> 'replica' then
+        raise exception 'Insert into queue disallowed';
+    end if;
+    v_id := coalesce(insert_event_raw.ev_id, v_id);
+    execute 'insert into ' || v_table
+        || ' values ($1, $2, pg_current_xact_id(), $3, $4, $5, $6, $7, $8, $9, $10)'
+    using v_id, ev_time, ev_owner, ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4;
+    return v_id;
+end
+$$;
+comment on function pgque.insert_event_raw(
+    text, bigint, timestamptz, integer, integer, text, text, text, text, text, text
+) is 'Append one event with every field given';
+
+create or replace function pgque._insert_events(
+    i_queue text,
+    i_type text,
+    i_payloads text[]
+)
+returns bigint[]
+language plpgsql
+as $$
+-- Ids grow in the order of the array, so that sorting them pairs them with it.
+declare
+    v_queue pgque.queue;
+    v_ids bigint[];
+begin
+    if i_payloads is null then
+        raise exception 'payloads must not be null';
+    end if;
+    if cardinality(i_payloads) = 0 then
+        return '{}';
+    end if;
+    select * into v_queue from pgque.queue where queue_name = i_queue;
+    if not found then
+        raise exception 'queue not found: %', i_queue;
+    end if;
+    if v_queue.queue_disable_insert and current_setting('session_replication_role') <> 'replica' then
+        raise exception 'Insert into queue disallowed';
+    end if;
+    execute format(
+        'with made as ('
+        ' insert into %s_%s (ev_time, ev_type, ev_data) select now(), $1, d from unnest($2) d returning ev_id'
+        ') select array_agg(ev_id order by ev_id) from made',
+        v_queue.queue_data_pfx, v_queue.queue_cur_table)
+    into v_ids
+    using i_type, i_payloads;
+    return v_ids;
+end
+$$;
+comment on function pgque._insert_events(text, text, text[]) is
+'Append events in the order of an array; runs with the rights of its caller';
+
+create or replace function pgque.insert_event(
+    queue_name text,
+    ev_type text,
+    ev_data text,
+    ev_extra1 text,
+    ev_extra2 text,
+    ev_extra3 text,
+    ev_extra4 text
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque._insert_event(queue_name, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4);
+end
+$$;
+comment on function pgque.insert_event(text, text, text, text, text, text, text) is
+'Append an event with its extra fields; it becomes readable after commit and the next tick';
+
+create or replace function pgque.insert_event(
+    queue_name text,
+    ev_type text,
+    ev_data text
+)
+returns bigint
+language plpgsql
+as $$
+begin
+    return pgque.insert_event(queue_name, ev_type, ev_data, null, null, null, null);
+end
+$$;
+comment on function pgque.insert_event(text, text, text) is 'Append an event';
+
+create or replace function pgque.send(
+    queue_name text,
+    payload jsonb
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque._insert_event(queue_name, 'default', payload::text);
+end
+$$;
+comment on function pgque.send(text, jsonb) is 'Append an event of type default: JSON';
+
+create or replace function pgque.send(
+    queue_name text,
+    type_name text,
+    payload jsonb
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque._insert_event(queue_name, type_name, payload::text);
+end
+$$;
+comment on function pgque.send(text, text, jsonb) is 'Append an event: JSON';
+
+create or replace function pgque.send(
+    queue_name text,
+    payload text
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque._insert_event(queue_name, 'default', payload);
+end
+$$;
+comment on function pgque.send(text, text) is 'Append an event of type default: text, kept byte for byte';
+
+create or replace function pgque.send(
+    queue_name text,
+    type_name text,
+    payload text
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque._insert_event(queue_name, type_name, payload);
+end
+$$;
+comment on function pgque.send(text, text, text) is 'Append an event: text, kept byte for byte';
+
+create or replace function pgque.send_batch(
+    queue_name text,
+    payloads jsonb[]
+)
+returns bigint[]
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque._insert_events(queue_name, 'default', payloads::text[]);
+end
+$$;
+comment on function pgque.send_batch(text, jsonb[]) is 'Append events of type default, ids in input order: JSON';
+
+create or replace function pgque.send_batch(
+    queue_name text,
+    type_name text,
+    payloads jsonb[]
+)
+returns bigint[]
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque._insert_events(queue_name, type_name, payloads::text[]);
+end
+$$;
+comment on function pgque.send_batch(text, text, jsonb[]) is 'Append events, ids in input order: JSON';
+
+create or replace function pgque.send_batch(
+    queue_name text,
+    payloads text[]
+)
+returns bigint[]
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque._insert_events(queue_name, 'default', payloads);
+end
+$$;
+comment on function pgque.send_batch(text, text[]) is 'Append events of type default, ids in input order: text, kept byte for byte';
+
+create or replace function pgque.send_batch(
+    queue_name text,
+    type_name text,
+    payloads text[]
+)
+returns bigint[]
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque._insert_events(queue_name, type_name, payloads);
+end
+$$;
+comment on function pgque.send_batch(text, text, text[]) is 'Append events, ids in input order: text, kept byte for byte';
+
+create or replace function pgque.current_event_table(x_queue_name text)
+returns text
+language plpgsql
+as $$
+declare
+    v_queue pgque.queue;
+begin
+    select * into v_queue from pgque.queue where queue_name = x_queue_name;
+    if not found then
+        raise exception 'Event queue not found';
+    end if;
+    if v_queue.queue_disable_insert and current_setting('session_replication_role') <> 'replica' then
+        raise exception 'Writing to queue disabled';
+    end if;
+    return v_queue.queue_data_pfx || '_' || v_queue.queue_cur_table;
+end
+$$;
+comment on function pgque.current_event_table(text) is 'Name of the table that producers write to';
+
+-- src/40_ticker.sql
+
+-- The ticker: decides when a queue is due and records a snapshot. Ticks of one
+-- queue are taken one at a time under an advisory lock that lives until commit;
+-- the snapshot is that of a statement begun after the lock was obtained.
+-- A pass that finds nothing due writes nothing and uses no transaction id.
+
+create or replace function pgque._refuse_old_snapshot()
+returns void
+language plpgsql
+as $$
+begin
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        raise exception 'ticks must be made in a READ COMMITTED transaction'
+            using errcode = 'invalid_transaction_state';
+    end if;
+end
+$$;
+comment on function pgque._refuse_old_snapshot() is
+'Raise when the transaction keeps one snapshot: its ticks could lie before committed ones';
+
+create or replace function pgque._tick_snapshot()
+returns pg_snapshot
+language sql
+stable
+as $$
+-- A snapshot does not list its own transaction as running. Listed here, so that
+-- events sent by the transaction that ticks come with the next tick, always.
+select case
+    when c.own is null or c.own >= pg_snapshot_xmax(c.snapshot) then c.snapshot
+    else format('%s:%s:%s',
+        least(pg_snapshot_xmin(c.snapshot), c.own),
+        pg_snapshot_xmax(c.snapshot),
+        (select string_agg(x.id::text, ',' order by x.id)
+         from (select pg_snapshot_xip(c.snapshot) union select c.own) x (id)))::pg_snapshot
+end
+from (select pg_current_snapshot(), pg_current_xact_id_if_assigned()) c (snapshot, own)
+$$;
+comment on function pgque._tick_snapshot() is 'Snapshot of this statement, with the own transaction shown as running';
+
+create or replace function pgque._due_queues(i_queue_ids integer[])
+returns table (
+    queue_id integer,
+    queue_name text,
+    next_tick_id bigint,
+    event_seq bigint,
+    old_snapshot pg_snapshot,
+    new_events bigint
+)
+language sql
+stable
+as $$
+-- The only place that decides when to tick. NULL stands for all queues.
+-- No transaction id is asked for: an idle pass must not use one up.
+select q.queue_id, q.queue_name, coalesce(t1.tick_id, 0) + 1, d.event_seq, t1.tick_snapshot, d.new_events
+from pgque.queue q
+left join lateral (
+    select t.tick_id, t.tick_time, t.tick_snapshot, t.tick_event_seq
+    from pgque.tick t
+    where t.tick_queue = q.queue_id
+    order by t.tick_id desc
+    limit 1
+) t1 on true
+left join lateral (
+    select t.tick_time
+    from pgque.tick t
+    where t.tick_queue = q.queue_id and t.tick_id < t1.tick_id
+    order by t.tick_id desc
+    limit 1
+) t0 on true
+cross join lateral (
+    select coalesce(pg_sequence_last_value(to_regclass(q.queue_event_seq)), 0) as event_seq
+    offset 0
+) s
+cross join lateral (
+    select s.event_seq, s.event_seq - t1.tick_event_seq as new_events, now() - t1.tick_time as lag
+    offset 0
+) d
+where not q.queue_external_ticker
+    and not q.queue_ticker_paused
+    and (i_queue_ids is null or q.queue_id = any (i_queue_ids))
+    and case
+        when t1.tick_id is null or t0.tick_time is null then true
+        when d.new_events > 0 then d.new_events >= q.queue_ticker_max_count or d.lag >= q.queue_ticker_max_lag
+        else d.lag >= q.queue_ticker_max_lag / 2
+            and (d.lag >= 2 * (t1.tick_time - t0.tick_time) or d.lag >= q.queue_ticker_idle_period)
+    end
+$$;
+comment on function pgque._due_queues(integer[]) is 'Queues that are to be ticked now, in this statement''s snapshot';
+
+create or replace function pgque._check_tick_state(
+    i_snapshot pg_snapshot,
+    i_new_events bigint,
+    i_event_seq bigint
+)
+returns void
+language plpgsql
+as $$
+declare
+    v_next_xid xid8 := pg_snapshot_xmax(pg_current_snapshot());
+begin
+    if pg_snapshot_xmin(i_snapshot) > v_next_xid then
+        raise exception 'Invalid PgQ state: old xmin=%, old xmax=%, cur txid=%',
+            pg_snapshot_xmin(i_snapshot), pg_snapshot_xmax(i_snapshot), v_next_xid
+            using hint = 'After a restore into another cluster run pgque.rebase().';
+    end if;
+    if pg_snapshot_xmax(i_snapshot) > v_next_xid then
+        raise warning 'Dubious PgQ state: old xmax=%, cur txid=%', pg_snapshot_xmax(i_snapshot), v_next_xid;
+    end if;
+    if i_new_events < 0 then
+        raise warning 'Negative new_events?  old=% cur=%', i_event_seq - i_new_events, i_event_seq;
+    end if;
+end
+$$;
+comment on function pgque._check_tick_state(pg_snapshot, bigint, bigint) is
+'Raise when the newest tick lies in the future of this cluster';
+
+create or replace function pgque._tick_queues(i_queue_ids integer[])
+returns table (
+    queue_id integer,
+    tick_id bigint
+)
+language plpgsql
+as $$
+-- Advisory lock (pgque.tick, queue): held by another ticker means that the queue
+-- is being ticked, so it is skipped. The key share keeps drop_queue away.
+declare
+    v_locked integer[];
+    v_due record;
+begin
+    with candidate as materialized (
+        select q.queue_id
+        from pgque.queue q
+        where q.queue_id = any (i_queue_ids)
+        order by q.queue_name
+        for key share skip locked
+    )
+    select array_agg(c.queue_id) into v_locked
+    from candidate c
+    where pg_try_advisory_xact_lock(hashtext('pgque.tick'), c.queue_id);
+
+    for v_due in select * from pgque._due_queues(v_locked) d where v_locked is not null order by d.queue_name loop
+        perform pgque._check_tick_state(v_due.old_snapshot, v_due.new_events, v_due.event_seq);
+        insert into pgque.tick (tick_queue, tick_id, tick_snapshot, tick_event_seq)
+        select v_due.queue_id, greatest(nextval(q.queue_tick_seq::regclass), v_due.next_tick_id),
+            pgque._tick_snapshot(), v_due.event_seq
+        from pgque.queue q
+        where q.queue_id = v_due.queue_id
+        returning tick.tick_queue, tick.tick_id
+        into queue_id, tick_id;
+        perform pg_notify('pgque_' || v_due.queue_name, tick_id::text);
+        return next;
+    end loop;
+end
+$$;
+comment on function pgque._tick_queues(integer[]) is 'Tick those of the given queues that are due; any failure ends the call';
+
+create or replace function pgque.ticker()
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_due integer[] := array(select d.queue_id from pgque._due_queues(null) d order by d.queue_name);
+    v_id integer;
+    v_ticks bigint := 0;
+begin
+    if v_due = '{}' then
+        return 0;
+    end if;
+    perform pgque._refuse_old_snapshot();
+    begin
+        return (select count(*) from pgque._tick_queues(v_due));
+    exception when others then
+        -- One queue is broken: go on one by one, so that the others tick.
+        foreach v_id in array v_due loop
+            begin
+                v_ticks := v_ticks + (select count(*) from pgque._tick_queues(array[v_id]));
+            exception when others then
+                raise warning 'pgque.ticker: queue % skipped: %',
+                    (select q.queue_name from pgque.queue q where q.queue_id = v_id), sqlerrm;
+            end;
+        end loop;
+    end;
+    return v_ticks;
+end
+$$;
+comment on function pgque.ticker() is
+'Tick every queue that is due; the number of ticks made. Any number may run; a failing queue is skipped with a warning';
+
+create or replace function pgque.ticker(i_queue_name text)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_queue pgque.queue;
+begin
+    select * into v_queue from pgque.queue where queue_name = i_queue_name;
+    if not found then
+        raise exception 'no such queue';
+    end if;
+    if v_queue.queue_external_ticker then
+        raise exception 'This queue has external tick source.';
+    end if;
+    if v_queue.queue_ticker_paused then
+        raise exception 'Ticker has been paused for this queue';
+    end if;
+    perform pgque._refuse_old_snapshot();
+    return (select t.tick_id from pgque._tick_queues(array[v_queue.queue_id]) t);
+end
+$$;
+comment on function pgque.ticker(text) is 'Tick one queue when it is due: the tick id, else NULL';
+
+-- src/45_ticker_control.sql
+
+-- Ticks on demand: forced, from an outside source, or in a loop.
+
+create or replace function pgque.ticker(
+    i_queue_name text,
+    i_tick_id bigint,
+    i_orig_timestamp timestamptz,
+    i_event_seq bigint
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_queue pgque.queue;
+    v_last pgque.tick;
+begin
+    select * into v_queue from pgque.queue where queue_name = i_queue_name for key share;
+    if not found then
+        raise exception 'queue not found: %', i_queue_name;
+    end if;
+    if v_queue.queue_ticker_paused then
+        raise exception 'queue % is paused (queue_ticker_paused = true)', i_queue_name;
+    end if;
+    if not v_queue.queue_external_ticker then
+        raise exception 'queue % is not configured for external ticker (queue_external_ticker = false); use pgque.ticker(queue) instead',
+            i_queue_name;
+    end if;
+    perform pgque._refuse_old_snapshot();
+    -- The same lock as in _tick_queues(), here waited for.
+    perform pg_advisory_xact_lock(hashtext('pgque.tick'), v_queue.queue_id);
+    select * into v_last from pgque.tick where tick_queue = v_queue.queue_id order by tick_id desc limit 1;
+    if i_tick_id <= v_last.tick_id then
+        raise exception 'external ticker tick_id must be strictly greater than current max (% <= %)',
+            i_tick_id, v_last.tick_id;
+    end if;
+    if i_event_seq < v_last.tick_event_seq then
+        raise exception 'external ticker event_seq must be >= previous tick (% < %)',
+            i_event_seq, v_last.tick_event_seq;
+    end if;
+    insert into pgque.tick (tick_queue, tick_id, tick_time, tick_snapshot, tick_event_seq)
+    values (v_queue.queue_id, i_tick_id, i_orig_timestamp, pgque._tick_snapshot(), i_event_seq);
+    perform setval(v_queue.queue_tick_seq::regclass, i_tick_id);
+    perform pg_notify('pgque_' || i_queue_name, i_tick_id::text);
+    return i_tick_id;
+end
+$$;
+comment on function pgque.ticker(text, bigint, timestamptz, bigint) is
+'Record a tick that an outside source gives, with the snapshot of now';
+
+create or replace function pgque.force_next_tick(i_queue_name text)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_queue pgque.queue;
+begin
+    select * into v_queue from pgque.queue where queue_name = i_queue_name;
+    if not found then
+        raise exception 'queue not found: %', i_queue_name;
+    end if;
+    if v_queue.queue_ticker_paused then
+        raise exception 'queue % is paused (queue_ticker_paused = true)', i_queue_name;
+    end if;
+    if v_queue.queue_external_ticker then
+        raise exception 'queue % is configured for external ticker; force_tick is meaningless — push ticks via pgque.ticker(queue, tick_id, ts, event_seq)',
+            i_queue_name;
+    end if;
+    perform setval(v_queue.queue_event_seq::regclass,
+        coalesce(pg_sequence_last_value(v_queue.queue_event_seq::regclass), 0)
+        + v_queue.queue_ticker_max_count::bigint * 2 + 1000);
+    return (select max(tick_id) from pgque.tick where tick_queue = v_queue.queue_id);
+end
+$$;
+comment on function pgque.force_next_tick(text) is
+'Make the next ticker() call tick this queue; returns the newest tick there is';
+
+create or replace function pgque.force_tick(i_queue_name text)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque.force_next_tick(i_queue_name);
+end
+$$;
+comment on function pgque.force_tick(text) is 'Older name of force_next_tick()';
+
+create or replace function pgque.set_tick_period_ms(p_period_ms integer)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    if p_period_ms is null or p_period_ms not between 1 and 1000 or 1000 % p_period_ms <> 0 then
+        raise exception 'tick_period_ms must be an exact divisor of 1000 between 1 and 1000 (got %)',
+            coalesce(p_period_ms::text, 'NULL');
+    end if;
+    update pgque.config set tick_period_ms = p_period_ms;
+    return p_period_ms;
+end
+$$;
+comment on function pgque.set_tick_period_ms(integer) is 'Set the pause of ticker_loop()';
+
+create or replace procedure pgque.ticker_loop()
+language plpgsql
+as $$
+declare
+    v_period integer := (select tick_period_ms from pgque.config);
+    v_start timestamptz := clock_timestamp();
+    v_wait double precision;
+begin
+    for i in 1..1000 / v_period loop
+        perform pgque.ticker();
+        commit;
+        v_wait := extract(epoch from v_start - clock_timestamp()) + i * v_period / 1000.0;
+        exit when v_wait < -1;
+        perform pg_sleep(greatest(v_wait, 0));
+    end loop;
+end
+$$;
+comment on procedure pgque.ticker_loop() is
+'Run ticker() for about one second, committing after each pass; CALL it outside a transaction';
+
+create or replace function pgque.seq_getval(i_seq_name text)
+returns bigint
+language plpgsql
+strict
+as $$
+begin
+    return coalesce(pg_sequence_last_value(i_seq_name::regclass), 1);
+end
+$$;
+comment on function pgque.seq_getval(text) is 'last_value of a sequence, which reads 1 before its first use';
+
+create or replace function pgque.seq_setval(
+    i_seq_name text,
+    i_new_value bigint
+)
+returns bigint
+language plpgsql
+strict
+as $$
+begin
+    if i_new_value > pgque.seq_getval(i_seq_name) then
+        return setval(i_seq_name::regclass, i_new_value);
+    end if;
+    return pgque.seq_getval(i_seq_name);
+end
+$$;
+comment on function pgque.seq_setval(text, bigint) is 'Move a sequence forward, never back; returns where it stands';
+
+-- src/50_batches.sql
+
+-- Batches: the window between two ticks, opened for one consumer at a time.
+-- Which events belong to it is computed from the two snapshots at each read;
+-- nothing is stored but the cursor.
+
+do $$
+begin
+    if to_regtype('pgque._window') is null then
+        create type pgque._window as (
+            queue_id integer,
+            sub_id integer,
+            data_pfx text,
+            ntables integer,
+            from_snapshot pg_snapshot,
+            to_snapshot pg_snapshot
+        );
+    end if;
+end
+$$;
+comment on type pgque._window is 'What is needed to read the events between two ticks';
+comment on column pgque._window.queue_id is 'Queue';
+comment on column pgque._window.sub_id is 'Subscription that reads';
+comment on column pgque._window.data_pfx is 'Prefix of the event tables';
+comment on column pgque._window.ntables is 'Number of event tables';
+comment on column pgque._window.from_snapshot is 'Snapshot of the tick before the window';
+comment on column pgque._window.to_snapshot is 'Snapshot of the tick that ends the window';
+
+create or replace function pgque._window_sql(
+    i_window pgque._window,
+    i_columns text,
+    i_filter text default 'true'
+)
+returns text
+language plpgsql
+as $$
+-- Events that became visible from one snapshot to the other: those with
+-- transactions begun in between, and those that ran at the first tick and had
+-- ended at the second. The latter are named one by one: a range down to the
+-- oldest running transaction would read everything again for each batch.
+-- Empty tables are left out, so that no lock on them hinders a rotation.
+declare
+    v_from pg_snapshot := i_window.from_snapshot;
+    v_to pg_snapshot := i_window.to_snapshot;
+    v_late text := (
+        select string_agg(format('%L', x.id), ', ')
+        from pg_snapshot_xip(v_from) x (id)
+        where pg_visible_in_snapshot(x.id, v_to)
+    );
+    v_where text := format('(ev_owner is null or ev_owner = %s) and %s', i_window.sub_id, i_filter);
+    v_range text := format('ev_txid >= %L and ev_txid < %L', pg_snapshot_xmax(v_from), pg_snapshot_xmax(v_to));
+    v_parts text[] := '{}';
+    v_table text;
+begin
+    if exists (select from pg_snapshot_xip(v_to)) then
+        v_range := format('%s and pg_visible_in_snapshot(ev_txid, %L)', v_range, v_to);
+    end if;
+    for i in 0..i_window.ntables - 1 loop
+        v_table := i_window.data_pfx || '_' || i;
+        continue when i > 0 and pg_relation_size(to_regclass(v_table)) = 0;
+        v_parts := v_parts || format('select %s from %s where %s and %s', i_columns, v_table, v_range, v_where);
+        if v_late is not null then
+            v_parts := v_parts
+                || format('select %s from %s where ev_txid in (%s) and %s', i_columns, v_table, v_late, v_where);
+        end if;
+    end loop;
+    return array_to_string(v_parts, ' union all ');
+end
+$$;
+comment on function pgque._window_sql(pgque._window, text, text) is 'Query for the events of a window';
+
+create or replace function pgque._make_window(
+    i_queue_id integer,
+    i_sub_id integer,
+    i_from_tick bigint,
+    i_to_tick bigint
+)
+returns pgque._window
+language plpgsql
+stable
+as $$
+declare
+    v_window pgque._window;
+begin
+    select q.queue_id, i_sub_id, q.queue_data_pfx, q.queue_ntables, f.tick_snapshot, t.tick_snapshot
+    into v_window
+    from pgque.queue q
+    join pgque.tick f on f.tick_queue = q.queue_id and f.tick_id = i_from_tick
+    join pgque.tick t on t.tick_queue = q.queue_id and t.tick_id = i_to_tick
+    where q.queue_id = i_queue_id;
+    return v_window;
+end
+$$;
+comment on function pgque._make_window(integer, integer, bigint, bigint) is
+'Window between two ticks; NULL fields when a tick is missing';
+
+create or replace function pgque._batch_window(i_batch_id bigint)
+returns pgque._window
+language plpgsql
+as $$
+declare
+    v_sub pgque.subscription;
+    v_window pgque._window;
+begin
+    select * into v_sub from pgque.subscription where sub_batch = i_batch_id;
+    if not found then
+        raise exception 'batch not found: %', i_batch_id;
+    end if;
+    v_window := pgque._make_window(v_sub.sub_queue, v_sub.sub_id, v_sub.sub_last_tick, v_sub.sub_next_tick);
+    if v_window.queue_id is null then
+        raise exception 'Cannot find data for batch %', i_batch_id;
+    end if;
+    return v_window;
+end
+$$;
+comment on function pgque._batch_window(bigint) is 'Window of an open batch; raises when there is none';
+
+create or replace function pgque.find_tick_helper(
+    i_queue_id integer,
+    i_prev_tick_id bigint,
+    i_prev_tick_time timestamptz,
+    i_prev_tick_seq bigint,
+    i_min_count bigint,
+    i_min_interval interval,
+    out next_tick_id bigint,
+    out next_tick_time timestamptz,
+    out next_tick_seq bigint
+)
+language plpgsql
+stable
+as $$
+-- A backlog of more than twice the wish is cut at the first tick that fulfils it.
+declare
+    v_new pgque.tick;
+begin
+    select * into v_new
+    from pgque.tick
+    where tick_queue = i_queue_id and tick_id > i_prev_tick_id
+    order by tick_id desc
+    limit 1;
+    if v_new.tick_event_seq - i_prev_tick_seq > 2 * i_min_count
+        or v_new.tick_time - i_prev_tick_time > 2 * i_min_interval
+    then
+        select * into v_new
+        from pgque.tick
+        where tick_queue = i_queue_id
+            and tick_id > i_prev_tick_id
+            and (tick_event_seq - i_prev_tick_seq >= i_min_count or tick_time - i_prev_tick_time >= i_min_interval)
+        order by tick_id
+        limit 1;
+    end if;
+    if v_new.tick_event_seq - i_prev_tick_seq >= i_min_count
+        or v_new.tick_time - i_prev_tick_time >= i_min_interval
+    then
+        next_tick_id := v_new.tick_id;
+        next_tick_time := v_new.tick_time;
+        next_tick_seq := v_new.tick_event_seq;
+    end if;
+end
+$$;
+comment on function pgque.find_tick_helper(integer, bigint, timestamptz, bigint, bigint, interval) is
+'Tick at which a batch of a wanted size or age ends; NULL when there is not enough yet';
+
+create or replace function pgque._window_end(
+    i_queue_id integer,
+    i_from_tick bigint,
+    i_min_lag interval,
+    i_min_count bigint,
+    i_min_interval interval
+)
+returns bigint
+language plpgsql
+as $$
+-- Ticks between which no event was sent are passed over in one window: it ends at
+-- the first tick with a new event count, else at the newest one. That loses
+-- nothing, for a window may always be joined with the next.
+declare
+    v_from pgque.tick;
+    v_end pgque.tick;
+begin
+    select * into v_from from pgque.tick where tick_queue = i_queue_id and tick_id = i_from_tick;
+    if i_min_count is not null or i_min_interval is not null then
+        select h.next_tick_id, h.next_tick_time into v_end.tick_id, v_end.tick_time
+        from pgque.find_tick_helper(
+            i_queue_id, i_from_tick, v_from.tick_time, v_from.tick_event_seq, i_min_count, i_min_interval) h;
+    else
+        select * into v_end
+        from pgque.tick
+        where tick_queue = i_queue_id and tick_id > i_from_tick and tick_event_seq <> v_from.tick_event_seq
+        order by tick_id
+        limit 1;
+        if not found then
+            select * into v_end
+            from pgque.tick
+            where tick_queue = i_queue_id and tick_id > i_from_tick
+            order by tick_id desc
+            limit 1;
+        end if;
+    end if;
+    if now() - v_end.tick_time < i_min_lag then
+        return null;
+    end if;
+    return v_end.tick_id;
+end
+$$;
+comment on function pgque._window_end(integer, bigint, interval, bigint, interval) is
+'Tick that ends the next window of a cursor; NULL when there is none yet';
+
+create or replace function pgque._find_event(
+    i_window pgque._window,
+    i_event_id bigint
+)
+returns pgque.event_template
+language plpgsql
+as $$
+-- One index probe per table, whatever the size of the batch.
+declare
+    v_event pgque.event_template;
+    v_parts text[] := '{}';
+begin
+    for i in 0..i_window.ntables - 1 loop
+        continue when i > 0 and pg_relation_size(to_regclass(i_window.data_pfx || '_' || i)) = 0;
+        v_parts := v_parts || format('select * from %s_%s where ev_id = $1 and pg_visible_in_snapshot(ev_txid, $2)'
+            ' and not pg_visible_in_snapshot(ev_txid, $3) and (ev_owner is null or ev_owner = $4)',
+            i_window.data_pfx, i);
+    end loop;
+    execute array_to_string(v_parts, ' union all ') || ' limit 1'
+    into v_event
+    using i_event_id, i_window.to_snapshot, i_window.from_snapshot, i_window.sub_id;
+    return v_event;
+end
+$$;
+comment on function pgque._find_event(pgque._window, bigint) is 'Event of a window by its id, else NULL fields';
+
+-- src/52_reading.sql
+
+-- Opening, reading and finishing the batches of a consumer.
+
+create or replace function pgque._check_normal(
+    i_sub pgque.subscription,
+    i_queue text,
+    i_consumer text
+)
+returns void
+language plpgsql
+as $$
+begin
+    if i_sub.sub_id is null then
+        raise exception 'Not subscriber to queue: %/%', i_queue, i_consumer;
+    end if;
+    if i_sub.sub_role = 'coop_main' then
+        raise exception 'consumer % on queue % is a cooperative main consumer; use cooperative receive/next_batch with a subconsumer',
+            i_consumer, i_queue;
+    end if;
+    if i_sub.sub_role = 'coop_member' then
+        raise exception 'consumer % on queue % is a cooperative subconsumer; use receive_coop / next_batch (cooperative form) instead of the legacy 5-arg next_batch_custom',
+            i_consumer, i_queue;
+    end if;
+end
+$$;
+comment on function pgque._check_normal(pgque.subscription, text, text) is
+'Raise unless the subscription exists and stands for itself';
+
+create or replace function pgque._find_subscription(
+    i_queue text,
+    i_consumer text
+)
+returns pgque.subscription
+language sql
+stable
+as $$
+select s
+from pgque.queue q
+join pgque.subscription s on s.sub_queue = q.queue_id
+join pgque.consumer c on c.co_id = s.sub_consumer
+where q.queue_name = i_queue and c.co_name = i_consumer
+$$;
+comment on function pgque._find_subscription(text, text) is 'Subscription by names, not locked';
+
+create or replace function pgque.next_batch_custom(
+    i_queue_name text,
+    i_consumer_name text,
+    i_min_lag interval,
+    i_min_count integer,
+    i_min_interval interval,
+    out batch_id bigint,
+    out cur_tick_id bigint,
+    out prev_tick_id bigint,
+    out cur_tick_time timestamptz,
+    out prev_tick_time timestamptz,
+    out cur_tick_event_seq bigint,
+    out prev_tick_event_seq bigint
+)
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+-- First a look without any lock: an idle poll leaves no trace. Then the row is
+-- locked alone, and only later statements read ticks, so that a session which
+-- waited for the lock sees the ticks that belong to the row it got.
+declare
+    v_sub pgque.subscription := pgque._find_subscription(i_queue_name, i_consumer_name);
+begin
+    perform pgque._check_normal(v_sub, i_queue_name, i_consumer_name);
+    if v_sub.sub_batch is null
+        and pgque._window_end(v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval) is null
+    then
+        return;
+    end if;
+    select * into v_sub
+    from pgque.subscription
+    where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer
+    for no key update;
+    perform pgque._check_normal(v_sub, i_queue_name, i_consumer_name);
+
+    if v_sub.sub_batch is null then
+        v_sub.sub_next_tick :=
+            pgque._window_end(v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval);
+        if v_sub.sub_next_tick is null then
+            return;
+        end if;
+        v_sub.sub_batch := nextval('pgque.batch_id_seq');
+        update pgque.subscription
+        set sub_batch = v_sub.sub_batch, sub_next_tick = v_sub.sub_next_tick, sub_active = clock_timestamp()
+        where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer;
+    end if;
+
+    select v_sub.sub_batch, t.tick_id, f.tick_id, t.tick_time, f.tick_time, t.tick_event_seq, f.tick_event_seq
+    into batch_id, cur_tick_id, prev_tick_id, cur_tick_time, prev_tick_time, cur_tick_event_seq, prev_tick_event_seq
+    from pgque.tick f
+    join pgque.tick t on t.tick_queue = f.tick_queue and t.tick_id = v_sub.sub_next_tick
+    where f.tick_queue = v_sub.sub_queue and f.tick_id = v_sub.sub_last_tick;
+    if not found then
+        raise exception 'PgQ corruption: Consumer % on queue % does not see tick %',
+            i_consumer_name, i_queue_name, v_sub.sub_last_tick;
+    end if;
+end
+$$;
+comment on function pgque.next_batch_custom(text, text, interval, integer, interval) is
+'Open the next batch of a wanted age or size, or give the open one again; NULL when there is none. A second session of the same consumer waits for the commit of the first';
+
+create or replace function pgque.next_batch_info(
+    i_queue_name text,
+    i_consumer_name text,
+    out batch_id bigint,
+    out cur_tick_id bigint,
+    out prev_tick_id bigint,
+    out cur_tick_time timestamptz,
+    out prev_tick_time timestamptz,
+    out cur_tick_event_seq bigint,
+    out prev_tick_event_seq bigint
+)
+language plpgsql
+as $$
+begin
+    select * into batch_id, cur_tick_id, prev_tick_id, cur_tick_time, prev_tick_time,
+        cur_tick_event_seq, prev_tick_event_seq
+    from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null);
+end
+$$;
+comment on function pgque.next_batch_info(text, text) is 'Open the next batch and describe it';
+
+create or replace function pgque.next_batch(
+    i_queue_name text,
+    i_consumer_name text
+)
+returns bigint
+language plpgsql
+as $$
+begin
+    return (select b.batch_id from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) b);
+end
+$$;
+comment on function pgque.next_batch(text, text) is
+'Open the next batch, or give the open one again; NULL when there is none';
+
+create or replace function pgque.get_batch_events(
+    x_batch_id bigint,
+    out ev_id bigint,
+    out ev_time timestamptz,
+    out ev_txid bigint,
+    out ev_retry integer,
+    out ev_type text,
+    out ev_data text,
+    out ev_extra1 text,
+    out ev_extra2 text,
+    out ev_extra3 text,
+    out ev_extra4 text
+)
+returns setof record
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+-- The sum in "order by" keeps the planner from walking the whole index on ev_id.
+begin
+    return query execute format('select ev_id, ev_time, ev_txid::text::bigint, ev_retry, ev_type, ev_data,'
+        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from (%s) e order by ev_id + 0',
+        pgque._window_sql(pgque._batch_window(x_batch_id), '*'));
+end
+$$;
+comment on function pgque.get_batch_events(bigint) is
+'All events of an open batch in the order of their ids; may be read through a cursor in pages';
+
+create or replace function pgque.get_batch_cursor(
+    i_batch_id bigint,
+    i_cursor_name text,
+    i_quick_limit integer,
+    i_extra_where text,
+    out ev_id bigint,
+    out ev_time timestamptz,
+    out ev_txid bigint,
+    out ev_retry integer,
+    out ev_type text,
+    out ev_data text,
+    out ev_extra1 text,
+    out ev_extra2 text,
+    out ev_extra3 text,
+    out ev_extra4 text
+)
+returns setof record
+language plpgsql
+as $$
+declare
+    v_cursor refcursor := i_cursor_name;
+begin
+    open v_cursor no scroll for execute format('select * from pgque.get_batch_events(%s) where %s',
+        i_batch_id, coalesce(i_extra_where, 'true'));
+    for i in 1..i_quick_limit loop
+        fetch v_cursor into ev_id, ev_time, ev_txid, ev_retry, ev_type, ev_data,
+            ev_extra1, ev_extra2, ev_extra3, ev_extra4;
+        exit when not found;
+        return next;
+    end loop;
+end
+$$;
+comment on function pgque.get_batch_cursor(bigint, text, integer, text) is
+'Open a named cursor over a batch, narrowed by a piece of SQL, and return its first rows';
+
+create or replace function pgque.get_batch_cursor(
+    i_batch_id bigint,
+    i_cursor_name text,
+    i_quick_limit integer,
+    out ev_id bigint,
+    out ev_time timestamptz,
+    out ev_txid bigint,
+    out ev_retry integer,
+    out ev_type text,
+    out ev_data text,
+    out ev_extra1 text,
+    out ev_extra2 text,
+    out ev_extra3 text,
+    out ev_extra4 text
+)
+returns setof record
+language plpgsql
+strict
+as $$
+begin
+    return query select * from pgque.get_batch_cursor(i_batch_id, i_cursor_name, i_quick_limit, null);
+end
+$$;
+comment on function pgque.get_batch_cursor(bigint, text, integer) is
+'Open a named cursor over a batch and return its first rows';
+
+create or replace function pgque.finish_batch(x_batch_id bigint)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    update pgque.subscription
+    set sub_last_tick = case when sub_role = 'normal' then sub_next_tick end,
+        sub_next_tick = null,
+        sub_batch = null,
+        sub_active = clock_timestamp()
+    where sub_batch = x_batch_id and sub_role <> 'coop_main';
+    if found then
+        return 1;
+    end if;
+    if exists (select from pgque.subscription where sub_batch = x_batch_id) then
+        raise exception 'cannot finish cooperative main consumer batch % as normal active consumer', x_batch_id;
+    end if;
+    raise warning 'finish_batch: batch % not found', x_batch_id;
+    return 0;
+end
+$$;
+comment on function pgque.finish_batch(bigint) is
+'Finish a whole batch and move the cursor: 1, or 0 with a warning when the batch is no longer open';
+
+create or replace function pgque.ack(i_batch_id bigint)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque.finish_batch(i_batch_id);
+end
+$$;
+comment on function pgque.ack(bigint) is
+'Finish a whole batch, also events never read: 1, or 0 with a warning when the batch is no longer open, as after a takeover';
+
+-- src/55_consumers.sql
+
+-- Consumers: subscribe, unsubscribe, receive.
+
+create or replace function pgque._consumer_id(i_consumer text)
+returns integer
+language plpgsql
+as $$
+-- The row is locked only against deletion, so that consumers with one name on
+-- many queues do not wait for each other.
+declare
+    v_id integer;
+begin
+    loop
+        select co_id into v_id from pgque.consumer where co_name = i_consumer for key share;
+        if found then
+            return v_id;
+        end if;
+        insert into pgque.consumer (co_name) values (i_consumer) on conflict do nothing;
+    end loop;
+end
+$$;
+comment on function pgque._consumer_id(text) is 'Id of a consumer, made when new';
+
+create or replace function pgque._forget_consumers(i_consumer_ids integer[])
+returns void
+language plpgsql
+as $$
+-- A row that somebody else holds is being subscribed again and stays.
+declare
+    v_ids integer[];
+begin
+    with idle as (
+        select c.co_id from pgque.consumer c where c.co_id = any (i_consumer_ids) order by c.co_id
+        for update skip locked
+    )
+    select array_agg(co_id) into v_ids from idle;
+    delete from pgque.consumer c
+    where c.co_id = any (v_ids)
+        and not exists (select from pgque.subscription s where s.sub_consumer = c.co_id);
+end
+$$;
+comment on function pgque._forget_consumers(integer[]) is
+'Delete consumers that have no subscription left, and with them their dead letters';
+
+create or replace function pgque.register_consumer_at(
+    x_queue_name text,
+    x_consumer_name text,
+    x_tick_pos bigint
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+-- The lock on the tick keeps a rotation from deleting it before the cursor on it
+-- is committed.
+declare
+    v_queue_id integer;
+    v_consumer_id integer;
+    v_tick_id bigint;
+begin
+    select queue_id into v_queue_id from pgque.queue where queue_name = x_queue_name for key share;
+    if not found then
+        raise exception 'Event queue not created yet';
+    end if;
+    v_consumer_id := pgque._consumer_id(x_consumer_name);
+    if x_tick_pos is not null then
+        select tick_id into v_tick_id from pgque.tick
+        where tick_queue = v_queue_id and tick_id = x_tick_pos for key share;
+        if not found then
+            raise exception 'cannot reposition, tick not found: %', x_tick_pos;
+        end if;
+    else
+        select tick_id into v_tick_id from pgque.tick
+        where tick_queue = v_queue_id order by tick_id desc limit 1 for key share;
+        if not found then
+            raise exception 'No ticks for this queue.  Please run ticker on database.';
+        end if;
+    end if;
+
+    insert into pgque.subscription (sub_queue, sub_consumer, sub_last_tick)
+    values (v_queue_id, v_consumer_id, v_tick_id)
+    on conflict do nothing;
+    if found then
+        return 1;
+    end if;
+    if x_tick_pos is not null then
+        update pgque.subscription
+        set sub_last_tick = v_tick_id, sub_batch = null, sub_next_tick = null, sub_active = clock_timestamp()
+        where sub_queue = v_queue_id and sub_consumer = v_consumer_id and sub_role = 'normal';
+        if not found then
+            raise exception 'cannot reposition cooperative consumer % on queue %', x_consumer_name, x_queue_name;
+        end if;
+    end if;
+    return 0;
+end
+$$;
+comment on function pgque.register_consumer_at(text, text, bigint) is
+'Subscribe at a tick, or move an existing cursor there and drop its open batch: 1 when new';
+
+create or replace function pgque.register_consumer(
+    x_queue_name text,
+    x_consumer_id text
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque.register_consumer_at(x_queue_name, x_consumer_id, null);
+end
+$$;
+comment on function pgque.register_consumer(text, text) is 'Older name of subscribe()';
+
+create or replace function pgque.subscribe(
+    queue text,
+    consumer text
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque.register_consumer_at(queue, consumer, null);
+end
+$$;
+comment on function pgque.subscribe(text, text) is
+'Subscribe at the newest tick: 1 when new, 0 when already there. Any number may do so at once';
+
+create or replace function pgque.unregister_consumer(
+    x_queue_name text,
+    x_consumer_name text
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque.subscription := pgque._find_subscription(x_queue_name, x_consumer_name);
+begin
+    select * into v_sub
+    from pgque.subscription
+    where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer
+    for update;
+    if not found then
+        return 0;
+    end if;
+    if v_sub.sub_role = 'coop_member' and v_sub.sub_batch is not null then
+        raise exception 'cannot unregister active cooperative subconsumer without forced batch handling';
+    end if;
+    if v_sub.sub_role = 'coop_member' then
+        return pgque._remove_member(v_sub);
+    end if;
+    if v_sub.sub_role = 'coop_main' and exists (
+        select from pgque.subscription
+        where sub_queue = v_sub.sub_queue and sub_id = v_sub.sub_id and sub_role = 'coop_member'
+    ) then
+        if exists (
+            select from pgque.subscription
+            where sub_queue = v_sub.sub_queue and sub_id = v_sub.sub_id
+                and sub_role = 'coop_member' and sub_batch is not null
+        ) then
+            raise exception 'cannot unregister cooperative consumer with active subconsumer batches';
+        end if;
+        raise exception 'cannot unregister cooperative main consumer with registered subconsumers';
+    end if;
+
+    delete from pgque.retry_queue where ev_queue = v_sub.sub_queue and ev_owner = v_sub.sub_id;
+    delete from pgque.subscription where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer;
+    perform pgque._forget_consumers(array[v_sub.sub_consumer]);
+    return 1;
+end
+$$;
+comment on function pgque.unregister_consumer(text, text) is
+'Unsubscribe: pending retries go, and with the last subscription also the dead letters. 0 when not subscribed';
+
+create or replace function pgque.unsubscribe(
+    queue text,
+    consumer text
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque.unregister_consumer(queue, consumer);
+end
+$$;
+comment on function pgque.unsubscribe(text, text) is 'Unsubscribe, as unregister_consumer()';
+
+create or replace function pgque._messages_sql(
+    i_batch_id bigint,
+    i_max_return integer
+)
+returns text
+language plpgsql
+as $$
+-- One row more than allowed is asked for, to notice an overflow cheaply.
+begin
+    return format('select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time,'
+        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from (%s) e order by ev_id + 0 limit %s',
+        i_batch_id, pgque._window_sql(pgque._batch_window(i_batch_id), '*'),
+        coalesce((i_max_return::bigint + 1)::text, 'all'));
+end
+$$;
+comment on function pgque._messages_sql(bigint, integer) is 'Query for the messages of an open batch';
+
+create or replace function pgque.receive(
+    i_queue text,
+    i_consumer text,
+    i_max_return integer default 100
+)
+returns setof pgque.message
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_batch_id bigint;
+    v_count bigint;
+begin
+    if i_max_return < 1 then
+        raise exception 'pgque.receive: max_return must be >= 1, got %', i_max_return;
+    end if;
+    loop
+        select b.batch_id into v_batch_id
+        from pgque.next_batch_custom(i_queue, i_consumer, null, null, null) b;
+        exit when v_batch_id is null;
+        return query execute pgque._messages_sql(v_batch_id, i_max_return);
+        get diagnostics v_count = row_count;
+        if v_count > i_max_return then
+            raise exception 'pgque.receive: batch exceeds max_return of %', i_max_return
+                using errcode = 'program_limit_exceeded',
+                    hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
+                        'Do not acknowledge after this error.';
+        end if;
+        exit when v_count > 0;
+        perform pgque.finish_batch(v_batch_id);
+    end loop;
+end
+$$;
+comment on function pgque.receive(text, text, integer) is
+'Whole next batch, or the open one again; empty windows are finished on the way. A batch above max_return raises 54000 and changes nothing; NULL is no limit';
+
+-- src/60_retry.sql
+
+-- Retries: an event that a consumer could not handle waits in retry_queue and is
+-- then written again for that subscription only, with its id and a higher count.
+
+create or replace function pgque._lock_batch(i_batch_id bigint)
+returns pgque.subscription
+language plpgsql
+as $$
+-- Held until commit, so that no takeover slips between a nack and its ack.
+declare
+    v_sub pgque.subscription;
+begin
+    select * into v_sub from pgque.subscription where sub_batch = i_batch_id for no key update;
+    return v_sub;
+end
+$$;
+comment on function pgque._lock_batch(bigint) is 'Subscription that holds a batch, locked; NULL fields when there is none';
+
+create or replace function pgque._retry_event(
+    i_sub pgque.subscription,
+    i_event pgque.event_template,
+    i_retry_after timestamptz
+)
+returns integer
+language plpgsql
+as $$
+begin
+    insert into pgque.retry_queue (
+        ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry,
+        ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4
+    )
+    values (
+        i_retry_after, i_sub.sub_queue, i_event.ev_id, i_event.ev_time, i_sub.sub_id,
+        coalesce(i_event.ev_retry, 0) + 1, i_event.ev_type, i_event.ev_data,
+        i_event.ev_extra1, i_event.ev_extra2, i_event.ev_extra3, i_event.ev_extra4
+    )
+    on conflict do nothing;
+    return found::integer;
+end
+$$;
+comment on function pgque._retry_event(pgque.subscription, pgque.event_template, timestamptz) is
+'Put an event into the retry queue: 1, or 0 when it is there already';
+
+create or replace function pgque._fail_event(
+    i_sub pgque.subscription,
+    i_event pgque.event_template,
+    i_retry_after timestamptz,
+    i_reason text
+)
+returns void
+language plpgsql
+as $$
+-- The rule of retries and dead letters, for nack and for removed members.
+begin
+    if coalesce(i_event.ev_retry, 0)
+        >= (select coalesce(q.queue_max_retries, 5) from pgque.queue q where q.queue_id = i_sub.sub_queue)
+    then
+        perform pgque._bury_event(i_sub, i_event, i_reason);
+    else
+        perform pgque._retry_event(i_sub, i_event, i_retry_after);
+    end if;
+end
+$$;
+comment on function pgque._fail_event(pgque.subscription, pgque.event_template, timestamptz, text) is
+'Retry an event, or make it a dead letter when its retries ran out';
+
+create or replace function pgque.nack(
+    i_batch_id bigint,
+    i_msg pgque.message,
+    i_retry_after interval default '00:01:00',
+    i_reason text default null
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+-- Of the message only the id counts: everything else is read from the event.
+declare
+    v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
+    v_event pgque.event_template;
+begin
+    if v_sub.sub_id is null then
+        raise exception 'batch not found: %', i_batch_id;
+    end if;
+    v_event := pgque._find_event(pgque._batch_window(i_batch_id), i_msg.msg_id);
+    if v_event.ev_id is null then
+        raise exception 'msg_id % not found in batch %', i_msg.msg_id, i_batch_id;
+    end if;
+    perform pgque._fail_event(
+        v_sub, v_event,
+        now() + make_interval(secs => round(extract(epoch from coalesce(i_retry_after, '1 minute')))::double precision),
+        coalesce(i_reason, 'max retries exceeded'));
+    return 1;
+end
+$$;
+comment on function pgque.nack(bigint, pgque.message, interval, text) is
+'Send one message of an open batch back for later, or to the dead letters when its retries ran out. The batch stays open: ack it in the same transaction';
+
+create or replace function pgque.event_retry(
+    x_batch_id bigint,
+    x_event_id bigint,
+    x_retry_time timestamptz
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque.subscription := pgque._lock_batch(x_batch_id);
+    v_event pgque.event_template;
+begin
+    if v_sub.sub_id is not null then
+        v_event := pgque._find_event(pgque._batch_window(x_batch_id), x_event_id);
+    end if;
+    if v_event.ev_id is null then
+        raise exception 'event not found';
+    end if;
+    return pgque._retry_event(v_sub, v_event, x_retry_time);
+end
+$$;
+comment on function pgque.event_retry(bigint, bigint, timestamptz) is
+'Retry one event at a time, whatever its count: 1, or 0 when it waits already';
+
+create or replace function pgque.event_retry(
+    x_batch_id bigint,
+    x_event_id bigint,
+    x_retry_seconds integer
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque.event_retry(x_batch_id, x_event_id, now() + make_interval(secs => x_retry_seconds));
+end
+$$;
+comment on function pgque.event_retry(bigint, bigint, integer) is
+'Retry one event after some seconds, whatever its count: 1, or 0 when it waits already';
+
+create or replace function pgque.event_retry_raw(
+    x_queue text,
+    x_consumer text,
+    x_retry_after timestamptz,
+    x_ev_id bigint,
+    x_ev_time timestamptz,
+    x_ev_retry integer,
+    x_ev_type text,
+    x_ev_data text,
+    x_ev_extra1 text,
+    x_ev_extra2 text,
+    x_ev_extra3 text,
+    x_ev_extra4 text
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque.subscription := pgque._find_subscription(x_queue, x_consumer);
+    v_id bigint;
+begin
+    if v_sub.sub_id is null then
+        raise exception 'consumer not registered';
+    end if;
+    v_id := coalesce(x_ev_id, (
+        select nextval(q.queue_event_seq::regclass) from pgque.queue q where q.queue_id = v_sub.sub_queue));
+    insert into pgque.retry_queue (
+        ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry,
+        ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4
+    )
+    values (
+        x_retry_after, v_sub.sub_queue, v_id, x_ev_time, v_sub.sub_id, x_ev_retry,
+        x_ev_type, x_ev_data, x_ev_extra1, x_ev_extra2, x_ev_extra3, x_ev_extra4
+    );
+    return v_id;
+end
+$$;
+comment on function pgque.event_retry_raw(
+    text, text, timestamptz, bigint, timestamptz, integer, text, text, text, text, text, text
+) is 'Put an event with every field given into the retry queue of a consumer';
+
+create or replace function pgque.batch_retry(
+    i_batch_id bigint,
+    i_retry_seconds integer
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
+    v_count integer;
+begin
+    if v_sub.sub_id is null then
+        raise exception 'batch_retry: batch % not found', i_batch_id;
+    end if;
+    execute format('insert into pgque.retry_queue (ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry,'
+        ' ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4)'
+        ' select $1, $2, ev_id, ev_time, $3, coalesce(ev_retry, 0) + 1, ev_type, ev_data,'
+        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from (%s) e on conflict do nothing',
+        pgque._window_sql(pgque._batch_window(i_batch_id), '*'))
+    using now() + make_interval(secs => i_retry_seconds), v_sub.sub_queue, v_sub.sub_id;
+    get diagnostics v_count = row_count;
+    return v_count;
+end
+$$;
+comment on function pgque.batch_retry(bigint, integer) is
+'Retry every event of a batch, whatever its count; the number of events newly queued';
+
+create or replace function pgque._reinsert_due(i_queue_id integer)
+returns integer
+language plpgsql
+as $$
+-- Each event uses up a sequence value, so that the ticker counts it as new.
+declare
+    v_queue pgque.queue;
+    v_count integer;
+begin
+    select * into v_queue from pgque.queue where queue_id = i_queue_id;
+    execute format('with due as materialized ('
+        ' delete from pgque.retry_queue r using ('
+        '  select d.ev_owner, d.ev_id from pgque.retry_queue d'
+        '  where d.ev_queue = $1 and d.ev_retry_after <= now() for update skip locked) l'
+        ' where r.ev_owner = l.ev_owner and r.ev_id = l.ev_id returning r.*, nextval($2::regclass))'
+        ' insert into %s_%s'
+        ' select ev_id, ev_time, pg_current_xact_id(), ev_owner, ev_retry, ev_type, ev_data,'
+        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from due order by ev_id',
+        v_queue.queue_data_pfx, v_queue.queue_cur_table)
+    using i_queue_id, v_queue.queue_event_seq;
+    get diagnostics v_count = row_count;
+    return v_count;
+end
+$$;
+comment on function pgque._reinsert_due(integer) is 'Write the due retries of a queue into its event table again';
+
+create or replace function pgque.maint_retry_events()
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_queue record;
+    v_count integer := 0;
+begin
+    for v_queue in
+        select q.queue_id, q.queue_name
+        from pgque.queue q
+        where not q.queue_disable_insert
+            and exists (
+                select from pgque.retry_queue r where r.ev_queue = q.queue_id and r.ev_retry_after <= now()
+            )
+        order by q.queue_name
+    loop
+        begin
+            v_count := v_count + pgque._reinsert_due(v_queue.queue_id);
+        exception when others then
+            raise warning 'pgque.maint_retry_events: queue % skipped: %', v_queue.queue_name, sqlerrm;
+        end;
+    end loop;
+    return v_count;
+end
+$$;
+comment on function pgque.maint_retry_events() is
+'Bring all due retries back into their queues; their number. A queue that refuses is skipped with a warning, its retries stay';
+
+-- src/65_dead_letters.sql
+
+-- Dead letters: events that a consumer gave up, kept with the reason until they
+-- are replayed or purged.
+
+create or replace function pgque._bury_event(
+    i_sub pgque.subscription,
+    i_event pgque.event_template,
+    i_reason text
+)
+returns void
+language plpgsql
+as $$
+-- Members of a group come and go: their dead letters belong to the main consumer.
+begin
+    insert into pgque.dead_letter (
+        dl_queue_id, dl_consumer_id, dl_reason, ev_id, ev_time, ev_txid, ev_retry,
+        ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4
+    )
+    select i_sub.sub_queue, s.sub_consumer, i_reason, i_event.ev_id, i_event.ev_time, i_event.ev_txid,
+        i_event.ev_retry, i_event.ev_type, i_event.ev_data,
+        i_event.ev_extra1, i_event.ev_extra2, i_event.ev_extra3, i_event.ev_extra4
+    from pgque.subscription s
+    where s.sub_queue = i_sub.sub_queue and s.sub_id = i_sub.sub_id and s.sub_role <> 'coop_member'
+    on conflict do nothing;
+end
+$$;
+comment on function pgque._bury_event(pgque.subscription, pgque.event_template, text) is
+'Make an event a dead letter, once per consumer';
+
+create or replace function pgque.event_dead(
+    i_batch_id bigint,
+    i_event_id bigint,
+    i_reason text,
+    i_ev_time timestamptz,
+    i_ev_txid xid8,
+    i_ev_retry integer,
+    i_ev_type text,
+    i_ev_data text,
+    i_ev_extra1 text default null,
+    i_ev_extra2 text default null,
+    i_ev_extra3 text default null,
+    i_ev_extra4 text default null
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
+begin
+    if v_sub.sub_id is null then
+        raise exception 'batch not found: %', i_batch_id;
+    end if;
+    perform pgque._bury_event(
+        v_sub,
+        row(i_event_id, i_ev_time, i_ev_txid, null, i_ev_retry, i_ev_type, i_ev_data,
+            i_ev_extra1, i_ev_extra2, i_ev_extra3, i_ev_extra4)::pgque.event_template,
+        i_reason);
+    return 1;
+end
+$$;
+comment on function pgque.event_dead(
+    bigint, bigint, text, timestamptz, xid8, integer, text, text, text, text, text, text
+) is 'Make a dead letter from the given fields, for the consumer that holds the batch';
+
+create or replace function pgque.dlq_inspect(
+    i_queue_name text,
+    i_limit_count integer default 100
+)
+returns setof pgque.dead_letter
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select d.*
+    from pgque.dead_letter d
+    join pgque.queue q on q.queue_id = d.dl_queue_id
+    where q.queue_name = i_queue_name
+    order by d.dl_time desc, d.dl_id desc
+    limit i_limit_count;
+end
+$$;
+comment on function pgque.dlq_inspect(text, integer) is 'Dead letters of a queue, newest first';
+
+create or replace function pgque.dlq_replay(i_dead_letter_id bigint)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+-- Deleting first makes a second replay of the same letter wait and find nothing.
+declare
+    v_letter pgque.dead_letter;
+    v_owner integer;
+    v_queue_name text;
+begin
+    delete from pgque.dead_letter where dl_id = i_dead_letter_id returning * into v_letter;
+    if not found then
+        raise exception 'dead letter entry not found: %', i_dead_letter_id;
+    end if;
+    select s.sub_id into v_owner
+    from pgque.subscription s
+    where s.sub_queue = v_letter.dl_queue_id and s.sub_consumer = v_letter.dl_consumer_id;
+    if not found then
+        raise exception 'consumer not registered'
+            using hint = 'Subscribe the consumer of this dead letter again, then replay it.';
+    end if;
+    select q.queue_name into v_queue_name from pgque.queue q where q.queue_id = v_letter.dl_queue_id;
+    return pgque.insert_event_raw(
+        v_queue_name, null, now(), v_owner, null, v_letter.ev_type, v_letter.ev_data,
+        v_letter.ev_extra1, v_letter.ev_extra2, v_letter.ev_extra3, v_letter.ev_extra4);
+end
+$$;
+comment on function pgque.dlq_replay(bigint) is
+'Send a dead letter again, as a new event and only to the consumer that gave it up; returns the new event id';
+
+create or replace function pgque.dlq_replay_all(
+    i_queue_name text,
+    out replayed bigint,
+    out failed bigint,
+    out first_error text
+)
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_id bigint;
+begin
+    replayed := 0;
+    failed := 0;
+    for v_id in
+        select d.dl_id
+        from pgque.dead_letter d
+        join pgque.queue q on q.queue_id = d.dl_queue_id
+        where q.queue_name = i_queue_name
+        order by d.dl_id
+        for update of d skip locked
+    loop
+        begin
+            perform pgque.dlq_replay(v_id);
+            replayed := replayed + 1;
+        exception when others then
+            failed := failed + 1;
+            first_error := coalesce(first_error, format('dl_id=%s: %s', v_id, sqlerrm));
+            raise warning 'dlq_replay_all: failed to replay dl_id=%, error: %', v_id, sqlerrm;
+        end;
+    end loop;
+end
+$$;
+comment on function pgque.dlq_replay_all(text) is
+'Replay the dead letters of a queue one by one; those that fail stay. Letters that another session replays are left to it';
+
+create or replace function pgque.dlq_purge(
+    i_queue_name text,
+    i_older_than interval default '30 days'
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_count integer;
+begin
+    delete from pgque.dead_letter d
+    using pgque.queue q
+    where q.queue_id = d.dl_queue_id and q.queue_name = i_queue_name and d.dl_time < now() - i_older_than;
+    get diagnostics v_count = row_count;
+    return v_count;
+end
+$$;
+comment on function pgque.dlq_purge(text, interval) is 'Delete dead letters older than an interval; their number';
+
+-- src/70_subconsumers.sql
+
+-- Cooperative consumers: a group shares one cursor (the coop_main row) and hands
+-- whole windows to its members (coop_member rows). All rows of a group have one
+-- sub_id, so that retries come back to the group.
+--
+-- Handing out needs no lock on the main row for longer than the cursor takes to
+-- move: a window is claimed by an advisory lock on its first tick, which tells
+-- other sessions of a claim that is not committed yet, and by a row in
+-- coop_window when the cursor cannot be moved over it at once.
+
+create or replace function pgque._validate_coop_names(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text
+)
+returns void
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    if coalesce(i_queue, '') = '' then
+        raise exception 'queue name must not be empty';
+    end if;
+    if coalesce(i_consumer, '') = '' then
+        raise exception 'consumer name must not be empty';
+    end if;
+    if coalesce(i_subconsumer, '') = '' then
+        raise exception 'subconsumer name must not be empty';
+    end if;
+    if position('.' in i_consumer) > 0 then
+        raise exception 'cooperative consumer name must not contain dot: %', i_consumer;
+    end if;
+    if position('.' in i_subconsumer) > 0 then
+        raise exception 'cooperative subconsumer name must not contain dot: %', i_subconsumer;
+    end if;
+end
+$$;
+comment on function pgque._validate_coop_names(text, text, text) is
+'Experimental in PgQue 0.2. Raise when a name cannot be used for a group';
+
+create or replace function pgque._clear_member_cursor(
+    p_queue_id integer,
+    p_consumer_id integer
+)
+returns void
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    update pgque.subscription
+    set sub_last_tick = null, sub_next_tick = null, sub_batch = null, sub_active = clock_timestamp()
+    where sub_queue = p_queue_id and sub_consumer = p_consumer_id;
+end
+$$;
+comment on function pgque._clear_member_cursor(integer, integer) is
+'Experimental in PgQue 0.2. Take the open batch away from a member';
+
+create or replace function pgque._lock_group(i_sub_id integer)
+returns void
+language sql
+as $$
+-- Sessions that hand out ordinary windows share this lock; whoever needs the
+-- group at rest (windows of a wanted size, end of the group) takes it alone.
+select pg_advisory_xact_lock(hashtext('pgque.group'), i_sub_id)
+$$;
+comment on function pgque._lock_group(integer) is 'Wait until no window of a group is being handed out';
+
+create or replace function pgque._ensure_main(
+    i_queue text,
+    i_consumer text,
+    i_convert_normal boolean
+)
+returns pgque.subscription
+language plpgsql
+as $$
+declare
+    v_main pgque.subscription;
+begin
+    perform pgque.register_consumer_at(i_queue, i_consumer, null);
+    v_main := pgque._find_subscription(i_queue, i_consumer);
+    select * into v_main
+    from pgque.subscription
+    where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer
+    for no key update;
+    if v_main.sub_role = 'normal' then
+        if not i_convert_normal then
+            raise exception 'consumer % on queue % is already a normal consumer; explicit conversion is required',
+                i_consumer, i_queue;
+        end if;
+        if v_main.sub_batch is not null then
+            raise exception 'cannot convert active normal consumer % on queue % to cooperative main',
+                i_consumer, i_queue;
+        end if;
+        update pgque.subscription set sub_role = 'coop_main'
+        where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer;
+    end if;
+    return v_main;
+end
+$$;
+comment on function pgque._ensure_main(text, text, boolean) is 'Main row of a group, made or converted when needed';
+
+create or replace function pgque.register_subconsumer(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text,
+    i_convert_normal boolean default false
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_main pgque.subscription;
+    v_member pgque.subscription;
+    v_name text := i_consumer || '.' || i_subconsumer;
+    v_is_new boolean;
+begin
+    perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
+    v_main := pgque._find_subscription(i_queue, i_consumer);
+    v_is_new := v_main.sub_id is null;
+    if v_is_new or v_main.sub_role = 'normal' then
+        v_main := pgque._ensure_main(i_queue, i_consumer, v_is_new or coalesce(i_convert_normal, false));
+    elsif v_main.sub_role <> 'coop_main' then
+        raise exception 'consumer % on queue % is not a cooperative main consumer', i_consumer, i_queue;
+    end if;
+
+    insert into pgque.subscription (sub_id, sub_queue, sub_consumer, sub_role)
+    values (v_main.sub_id, v_main.sub_queue, pgque._consumer_id(v_name), 'coop_member')
+    on conflict do nothing;
+    if found then
+        return 1;
+    end if;
+    v_member := pgque._find_subscription(i_queue, v_name);
+    if v_member.sub_role <> 'coop_member' or v_member.sub_id <> v_main.sub_id then
+        raise exception 'consumer name % on queue % is already registered incompatibly', v_name, i_queue;
+    end if;
+    update pgque.subscription set sub_active = clock_timestamp()
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer;
+    return v_is_new::integer;
+end
+$$;
+comment on function pgque.register_subconsumer(text, text, text, boolean) is
+'Experimental in PgQue 0.2. Join a group, which is made at the newest tick when new: 1, or 0 when already in it. Any number may do so at once';
+
+create or replace function pgque.subscribe_subconsumer(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text,
+    i_convert_normal boolean default false
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, i_convert_normal);
+end
+$$;
+comment on function pgque.subscribe_subconsumer(text, text, text, boolean) is
+'Experimental in PgQue 0.2. Join a group, as register_subconsumer()';
+
+create or replace function pgque.touch_subconsumer(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
+begin
+    update pgque.subscription set sub_active = clock_timestamp()
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer and sub_role = 'coop_member';
+    return found::integer;
+end
+$$;
+comment on function pgque.touch_subconsumer(text, text, text) is
+'Experimental in PgQue 0.2. Sign of life of a member at work: 1, or 0 when it is unknown';
+
+create or replace function pgque._remove_member(i_member pgque.subscription)
+returns integer
+language plpgsql
+as $$
+-- The group ends with its last member; its cursor becomes that of a normal
+-- consumer. Windows that the cursor could not pass yet are then read again.
+begin
+    delete from pgque.subscription
+    where sub_queue = i_member.sub_queue and sub_consumer = i_member.sub_consumer;
+    perform pgque._forget_consumers(array[i_member.sub_consumer]);
+    if not exists (
+        select from pgque.subscription
+        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
+    ) then
+        perform pgque._lock_group(i_member.sub_id);
+        perform pgque._move_group_cursor(s.sub_queue, s.sub_consumer, null, null)
+        from pgque.subscription s
+        where s.sub_queue = i_member.sub_queue and s.sub_id = i_member.sub_id and s.sub_role = 'coop_main';
+        delete from pgque.coop_window w
+        using pgque.subscription s
+        where s.sub_queue = i_member.sub_queue and s.sub_id = i_member.sub_id and s.sub_role = 'coop_main'
+            and w.cw_queue = s.sub_queue and w.cw_consumer = s.sub_consumer;
+        update pgque.subscription set sub_role = 'normal'
+        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_main';
+    end if;
+    return 1;
+end
+$$;
+comment on function pgque._remove_member(pgque.subscription) is 'Take a member without open batch out of its group';
+
+create or replace function pgque.unregister_subconsumer(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text,
+    i_batch_handling integer default 0
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_member pgque.subscription;
+    v_event pgque.event_template;
+begin
+    perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
+    if i_batch_handling is null or i_batch_handling not in (0, 1) then
+        raise exception 'unsupported batch_handling value: %', i_batch_handling;
+    end if;
+    v_member := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
+    select * into v_member
+    from pgque.subscription
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer and sub_role = 'coop_member'
+    for update;
+    if not found then
+        return 0;
+    end if;
+    if v_member.sub_batch is not null then
+        if i_batch_handling = 0 then
+            raise exception 'cannot unregister active cooperative subconsumer %/%/% without batch_handling = 1',
+                i_queue, i_consumer, i_subconsumer;
+        end if;
+        for v_event in execute pgque._window_sql(pgque._batch_window(v_member.sub_batch), '*') loop
+            perform pgque._fail_event(v_member, v_event, now() + interval '1 minute', 'subconsumer unregistered');
+        end loop;
+    end if;
+    return pgque._remove_member(v_member);
+end
+$$;
+comment on function pgque.unregister_subconsumer(text, text, text, integer) is
+'Experimental in PgQue 0.2. Leave a group: 1, or 0 when unknown. With batch_handling 1 the events of an open batch are retried in a minute';
+
+create or replace function pgque.unsubscribe_subconsumer(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text,
+    i_batch_handling integer default 0
+)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque.unregister_subconsumer(i_queue, i_consumer, i_subconsumer, i_batch_handling);
+end
+$$;
+comment on function pgque.unsubscribe_subconsumer(text, text, text, integer) is
+'Experimental in PgQue 0.2. Leave a group, as unregister_subconsumer()';
+
+-- src/75_group_batches.sql
+
+-- Batches of a group: find the next free window, hand it to a member, take it
+-- over from a silent one.
+
+create or replace function pgque._move_group_cursor(
+    i_queue_id integer,
+    i_main_id integer,
+    i_from_tick bigint,
+    i_to_tick bigint
+)
+returns void
+language plpgsql
+as $$
+-- Records a window as handed out. When another session holds the main row, the
+-- window stays in coop_window and a later call moves the cursor over it.
+declare
+    v_start bigint;
+    v_cursor bigint;
+    v_next bigint;
+begin
+    select sub_last_tick into v_start
+    from pgque.subscription
+    where sub_queue = i_queue_id and sub_consumer = i_main_id
+    for no key update skip locked;
+    if v_start = i_from_tick then
+        v_cursor := i_to_tick;
+    else
+        if i_from_tick is not null then
+            insert into pgque.coop_window (cw_queue, cw_consumer, cw_from_tick, cw_to_tick)
+            values (i_queue_id, i_main_id, i_from_tick, i_to_tick);
+        end if;
+        v_cursor := v_start;
+    end if;
+    loop
+        delete from pgque.coop_window
+        where cw_queue = i_queue_id and cw_consumer = i_main_id and cw_from_tick = v_cursor
+        returning cw_to_tick into v_next;
+        exit when not found;
+        v_cursor := v_next;
+    end loop;
+    if v_cursor <> v_start then
+        update pgque.subscription set sub_last_tick = v_cursor, sub_active = clock_timestamp()
+        where sub_queue = i_queue_id and sub_consumer = i_main_id;
+    end if;
+end
+$$;
+comment on function pgque._move_group_cursor(integer, integer, bigint, bigint) is
+'Mark a window as handed out and move the cursor of the group as far as it goes';
+
+create or replace function pgque._claim_window(
+    i_main pgque.subscription,
+    i_min_lag interval,
+    i_min_count bigint,
+    i_min_interval interval,
+    out from_tick bigint,
+    out to_tick bigint
+)
+language plpgsql
+as $$
+-- Walks from the cursor over windows that are handed out (rows) or being handed
+-- out (advisory locks). A window ends where the event count changes, so that all
+-- sessions see the same borders, and never beyond the start of a known one.
+declare
+    v_handed_out_to bigint;
+begin
+    from_tick := i_main.sub_last_tick;
+    loop
+        select w.cw_to_tick into v_handed_out_to
+        from pgque.coop_window w
+        where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer and w.cw_from_tick = from_tick;
+        if found then
+            from_tick := v_handed_out_to;
+            continue;
+        end if;
+        select least(e.tick, (
+            select min(w.cw_from_tick)
+            from pgque.coop_window w
+            where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
+                and w.cw_from_tick > from_tick
+        )) into to_tick
+        from pgque._window_end(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval) e (tick)
+        where e.tick is not null;
+        exit when to_tick is null
+            or pg_try_advisory_xact_lock(hashtextextended('pgque.window ' || i_main.sub_id, from_tick));
+        from_tick := to_tick;
+    end loop;
+end
+$$;
+comment on function pgque._claim_window(pgque.subscription, interval, bigint, interval) is
+'Next free window of a group, locked until commit; NULL end when there is none';
+
+create or replace function pgque._window_is_free(
+    i_main pgque.subscription,
+    i_from_tick bigint
+)
+returns boolean
+language sql
+as $$
+select not exists (
+        select from pgque.coop_window w
+        where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
+            and w.cw_from_tick <= i_from_tick and w.cw_to_tick > i_from_tick
+    )
+    and exists (
+        select from pgque.subscription s
+        where s.sub_queue = i_main.sub_queue and s.sub_consumer = i_main.sub_consumer
+            and s.sub_last_tick <= i_from_tick
+    )
+$$;
+comment on function pgque._window_is_free(pgque.subscription, bigint) is
+'Whether no committed transaction has handed out the window at this tick';
+
+create or replace function pgque._check_group(
+    i_main pgque.subscription,
+    i_member pgque.subscription,
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text
+)
+returns void
+language plpgsql
+as $$
+begin
+    if i_main.sub_id is null then
+        raise exception 'cooperative main consumer not found: %/%', i_queue, i_consumer;
+    end if;
+    if i_main.sub_role <> 'coop_main' then
+        raise exception 'consumer % on queue % is not a cooperative main consumer', i_consumer, i_queue;
+    end if;
+    if i_member.sub_id is null then
+        raise exception 'cooperative subconsumer not found: %/%/%', i_queue, i_consumer, i_subconsumer;
+    end if;
+    if i_member.sub_role <> 'coop_member' or i_member.sub_id <> i_main.sub_id then
+        raise exception 'consumer name % on queue % is already registered incompatibly',
+            i_consumer || '.' || i_subconsumer, i_queue;
+    end if;
+    if i_main.sub_batch is not null then
+        raise exception 'cooperative main consumer %/% has an unexpected active batch %',
+            i_queue, i_consumer, i_main.sub_batch;
+    end if;
+    if i_main.sub_last_tick is null then
+        raise exception 'PgQ corruption: cooperative main consumer % on queue % has no cursor', i_consumer, i_queue;
+    end if;
+    if not exists (select from pgque.tick where tick_queue = i_main.sub_queue and tick_id = i_main.sub_last_tick) then
+        raise exception 'PgQ corruption: cooperative main consumer % on queue % does not see tick %',
+            i_consumer, i_queue, i_main.sub_last_tick;
+    end if;
+end
+$$;
+comment on function pgque._check_group(pgque.subscription, pgque.subscription, text, text, text) is
+'Raise unless main and member rows fit together';
+
+create or replace function pgque._next_free_window(
+    i_main pgque.subscription,
+    i_min_lag interval,
+    i_min_count bigint,
+    i_min_interval interval,
+    out from_tick bigint,
+    out to_tick bigint
+)
+language plpgsql
+as $$
+-- Windows of a wanted size have borders that other sessions cannot foresee: for
+-- them the group is locked alone. A claim is checked again once it is locked,
+-- for the session that held it before may have committed meanwhile.
+begin
+    if i_min_count is not null or i_min_interval is not null then
+        perform pgque._lock_group(i_main.sub_id);
+    else
+        perform pg_advisory_xact_lock_shared(hashtext('pgque.group'), i_main.sub_id);
+    end if;
+    loop
+        select * into i_main
+        from pgque.subscription
+        where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer;
+        select c.from_tick, c.to_tick into from_tick, to_tick
+        from pgque._claim_window(i_main, i_min_lag, i_min_count, i_min_interval) c;
+        exit when to_tick is null or pgque._window_is_free(i_main, from_tick);
+    end loop;
+end
+$$;
+comment on function pgque._next_free_window(pgque.subscription, interval, bigint, interval) is
+'Claim the next free window of a group; NULL end when there is none';
+
+create or replace function pgque._silent_member(
+    i_member pgque.subscription,
+    i_dead_interval interval
+)
+returns pgque.subscription
+language plpgsql
+as $$
+-- Looked for without a lock first, so that an ordinary poll writes nothing.
+declare
+    v_victim pgque.subscription;
+begin
+    if exists (
+        select from pgque.subscription
+        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
+            and sub_consumer <> i_member.sub_consumer
+            and sub_batch is not null and sub_active < clock_timestamp() - i_dead_interval
+    ) then
+        select * into v_victim
+        from pgque.subscription
+        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
+            and sub_consumer <> i_member.sub_consumer
+            and sub_batch is not null and sub_active < clock_timestamp() - i_dead_interval
+        order by sub_active
+        limit 1
+        for no key update skip locked;
+    end if;
+    return v_victim;
+end
+$$;
+comment on function pgque._silent_member(pgque.subscription, interval) is
+'Member of the same group whose batch may be taken over, locked; the one silent for longest';
+
+create or replace function pgque.next_batch_custom(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text,
+    i_min_lag interval,
+    i_min_count integer,
+    i_min_interval interval,
+    i_dead_interval interval default null,
+    out batch_id bigint,
+    out prev_tick_id bigint,
+    out next_tick_id bigint
+)
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+-- 1. The open batch of this member. 2. The batch of the member silent for longest.
+-- 3. The next free window. The row of the member is locked before it is given
+-- anything, for two processes may use one name. An idle poll writes nothing but
+-- a sign of life now and then.
+declare
+    v_main pgque.subscription := pgque._find_subscription(i_queue, i_consumer);
+    v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
+    v_victim pgque.subscription;
+begin
+    if v_main.sub_id is null or v_main.sub_role = 'normal' or v_member.sub_id is null then
+        perform pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer);
+        v_main := pgque._find_subscription(i_queue, i_consumer);
+        v_member := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
+    end if;
+    perform pgque._check_group(v_main, v_member, i_queue, i_consumer, i_subconsumer);
+
+    if v_member.sub_batch is null then
+        v_victim := pgque._silent_member(v_member, i_dead_interval);
+        prev_tick_id := v_victim.sub_last_tick;
+        next_tick_id := v_victim.sub_next_tick;
+        if next_tick_id is null then
+            select w.from_tick, w.to_tick into prev_tick_id, next_tick_id
+            from pgque._next_free_window(v_main, i_min_lag, i_min_count, i_min_interval) w;
+        end if;
+        if next_tick_id is null then
+            update pgque.subscription set sub_active = clock_timestamp()
+            where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
+                and sub_active < clock_timestamp() - interval '10 seconds';
+            prev_tick_id := null;
+            return;
+        end if;
+    end if;
+
+    select * into v_member
+    from pgque.subscription
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
+    for no key update;
+    perform pgque._check_group(v_main, v_member, i_queue, i_consumer, i_subconsumer);
+    if v_member.sub_batch is not null then
+        batch_id := v_member.sub_batch;
+        prev_tick_id := v_member.sub_last_tick;
+        next_tick_id := v_member.sub_next_tick;
+        update pgque.subscription set sub_active = clock_timestamp()
+        where sub_batch = v_member.sub_batch and sub_active < clock_timestamp() - interval '1 second';
+        return;
+    end if;
+    if v_victim.sub_batch is not null then
+        perform pgque._clear_member_cursor(v_victim.sub_queue, v_victim.sub_consumer);
+    else
+        perform pgque._move_group_cursor(v_main.sub_queue, v_main.sub_consumer, prev_tick_id, next_tick_id);
+    end if;
+    batch_id := nextval('pgque.batch_id_seq');
+    update pgque.subscription
+    set sub_last_tick = prev_tick_id, sub_next_tick = next_tick_id, sub_batch = batch_id,
+        sub_active = clock_timestamp()
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer;
+end
+$$;
+comment on function pgque.next_batch_custom(text, text, text, interval, integer, interval, interval) is
+'Experimental in PgQue 0.2. Give a member its open batch, the batch of a member silent for i_dead_interval (NULL: never), or the next window; joins the group when needed. Members do not wait for each other''s commit';
+
+create or replace function pgque.next_batch(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text,
+    i_dead_interval interval default null
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select b.batch_id
+        from pgque.next_batch_custom(i_queue, i_consumer, i_subconsumer, null, null, null, i_dead_interval) b
+    );
+end
+$$;
+comment on function pgque.next_batch(text, text, text, interval) is
+'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()';
+
+create or replace function pgque.receive_coop(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text,
+    i_max_return integer default 100,
+    i_dead_interval interval default null
+)
+returns setof pgque.message
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_batch_id bigint;
+    v_count bigint;
+begin
+    if i_max_return < 1 then
+        raise exception 'pgque.receive_coop: max_return must be >= 1, got %', i_max_return;
+    end if;
+    perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
+    loop
+        v_batch_id := pgque.next_batch(i_queue, i_consumer, i_subconsumer, i_dead_interval);
+        exit when v_batch_id is null;
+        return query execute pgque._messages_sql(v_batch_id, i_max_return);
+        get diagnostics v_count = row_count;
+        if v_count > i_max_return then
+            raise exception 'pgque.receive_coop: batch exceeds max_return of %', i_max_return
+                using errcode = 'program_limit_exceeded',
+                    hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
+                        'Do not acknowledge after this error.';
+        end if;
+        exit when v_count > 0;
+        perform pgque.finish_batch(v_batch_id);
+    end loop;
+end
+$$;
+comment on function pgque.receive_coop(text, text, text, integer, interval) is
+'Experimental in PgQue 0.2. Whole batch of a member, as receive(); a member silent for i_dead_interval loses its batch to the caller';
+
+-- src/80_maintenance.sql
+
+-- Maintenance: event tables take turns, and the one whose turn comes is truncated.
+-- Rotation has two steps, to be run in transactions of their own.
+
+create or replace function pgque._is_read(
+    i_table text,
+    i_snapshot pg_snapshot
+)
+returns boolean
+language plpgsql
+as $$
+-- Only transactions that were running or unborn at the snapshot need a look.
+declare
+    v_unread boolean;
+begin
+    execute format(
+        'select exists (select from %s where ev_txid >= %L and not pg_visible_in_snapshot(ev_txid, %L))',
+        i_table, pg_snapshot_xmin(i_snapshot), i_snapshot)
+    into v_unread;
+    return not v_unread;
+end
+$$;
+comment on function pgque._is_read(text, pg_snapshot) is 'Whether every row of an event table is visible in a snapshot';
+
+create or replace function pgque._truncate_if_read(
+    i_table text,
+    i_snapshot pg_snapshot
+)
+returns boolean
+language plpgsql
+set lock_timeout = '100ms'
+as $$
+-- The exclusive lock keeps every writer out, also one with an old snapshot, so
+-- the rows seen under it are all there are. Producers write to another table;
+-- readers wait for the lock at most as long as lock_timeout says.
+-- False when somebody uses the table or it holds a row that is still to be read.
+begin
+    if i_snapshot is not null and not pgque._is_read(i_table, i_snapshot) then
+        return false;
+    end if;
+    execute format('lock table %s in access exclusive mode', i_table);
+    if i_snapshot is not null and not pgque._is_read(i_table, i_snapshot) then
+        return false;
+    end if;
+    execute format('truncate %s', i_table);
+    return true;
+exception when lock_not_available then
+    return false;
+end
+$$;
+comment on function pgque._truncate_if_read(text, pg_snapshot) is
+'Empty an event table that all consumers have read; NULL stands for no consumer';
+
+create or replace function pgque._delete_old_ticks(
+    i_queue_id integer,
+    i_lowest_tick bigint,
+    i_before_xid xid8
+)
+returns void
+language sql
+as $$
+-- A tick that is just being subscribed to is locked, and passed over.
+delete from pgque.tick t
+using (
+    select o.tick_id
+    from pgque.tick o
+    where o.tick_queue = i_queue_id
+        and o.tick_id < coalesce(i_lowest_tick, (select max(n.tick_id) from pgque.tick n where n.tick_queue = i_queue_id))
+        and pg_snapshot_xmin(o.tick_snapshot) < i_before_xid
+    for update skip locked
+) old
+where t.tick_queue = i_queue_id and t.tick_id = old.tick_id
+$$;
+comment on function pgque._delete_old_ticks(integer, bigint, xid8) is
+'Delete ticks that every consumer has passed; the newest stays';
+
+create or replace function pgque.maint_rotate_tables_step1(i_queue_name text)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_queue pgque.queue;
+    v_lowest pgque.tick;
+    v_lowest_id bigint;
+    v_next integer;
+    v_xid bigint;
+begin
+    select * into v_queue
+    from pgque.queue
+    where queue_name = i_queue_name
+        and queue_switch_step2 is not null
+        and queue_switch_time + queue_rotation_period < now()
+    for no key update skip locked;
+    if not found then
+        return 0;
+    end if;
+    v_xid := pg_current_xact_id()::text::bigint;
+    if v_xid < v_queue.queue_switch_step1 then
+        raise exception 'queue % maint failure: step1=%, current=%', i_queue_name, v_queue.queue_switch_step1, v_xid;
+    end if;
+    select min(sub_last_tick) into v_lowest_id from pgque.subscription where sub_queue = v_queue.queue_id;
+    if v_lowest_id is not null then
+        select * into v_lowest from pgque.tick where tick_queue = v_queue.queue_id and tick_id = v_lowest_id;
+        if not found then
+            raise exception 'queue % maint failure: tick % not found', i_queue_name, v_lowest_id;
+        end if;
+    end if;
+
+    v_next := (v_queue.queue_cur_table + 1) % v_queue.queue_ntables;
+    if not pgque._truncate_if_read(v_queue.queue_data_pfx || '_' || v_next, v_lowest.tick_snapshot) then
+        return 0;
+    end if;
+    update pgque.queue
+    set queue_cur_table = v_next, queue_switch_time = now(), queue_switch_step1 = v_xid, queue_switch_step2 = null
+    where queue_id = v_queue.queue_id;
+    perform pgque._delete_old_ticks(v_queue.queue_id, v_lowest_id, v_queue.queue_switch_step2::text::xid8);
+    return 0;
+end
+$$;
+comment on function pgque.maint_rotate_tables_step1(text) is
+'Rotate a queue when its period is over and the next table is read by all: truncate that table and let producers write to it';
+
+create or replace function pgque.maint_rotate_tables_step2()
+returns integer
+language plpgsql
+as $$
+begin
+    update pgque.queue
+    set queue_switch_step2 = pg_current_xact_id()::text::bigint
+    where queue_switch_step2 is null;
+    return 0;
+end
+$$;
+comment on function pgque.maint_rotate_tables_step2() is
+'Finish the rotations begun by earlier transactions; without it no second rotation starts';
+
+create or replace function pgque.maint_tables_to_vacuum()
+returns setof text
+language plpgsql
+as $$
+begin
+    if current_setting('autovacuum')::boolean then
+        return;
+    end if;
+    return query select unnest(array[
+        'pgque.subscription', 'pgque.consumer', 'pgque.queue', 'pgque.tick', 'pgque.retry_queue']);
+end
+$$;
+comment on function pgque.maint_tables_to_vacuum() is 'Tables to vacuum by hand; none when autovacuum is on';
+
+create or replace function pgque.maint_operations(
+    out func_name text,
+    out func_arg text
+)
+returns setof record
+language plpgsql
+as $$
+begin
+    return query
+    select 'pgque.maint_rotate_tables_step1', q.queue_name
+    from pgque.queue q
+    where q.queue_switch_step2 is not null and q.queue_switch_time + q.queue_rotation_period < now()
+    order by 2;
+    return query
+    select 'pgque.maint_rotate_tables_step2', null::text
+    where exists (select from pgque.queue where queue_switch_step2 is null);
+    return query
+    select f.name, q.queue_name
+    from pgque.queue q
+    cross join unnest(q.queue_extra_maint) f (name)
+    order by 2, 1;
+    return query select 'vacuum', t from pgque.maint_tables_to_vacuum() t;
+end
+$$;
+comment on function pgque.maint_operations() is 'Maintenance that is to be done now: function and argument';
+
+create or replace function pgque._run_extra_maint(
+    i_function text,
+    i_queue_name text
+)
+returns void
+language plpgsql
+as $$
+-- A hook runs with the rights of the owner of the engine, so it must be his.
+declare
+    v_function oid := to_regprocedure(i_function || '(text)');
+    v_owner oid;
+    v_engine_owner oid := (select p.proowner from pg_proc p where p.oid = 'pgque.maint()'::regprocedure);
+begin
+    select p.oid, p.proowner into v_function, v_owner from pg_proc p where p.oid = v_function;
+    if v_function is null then
+        raise warning 'pgque.maint: skipping % — invalid regprocedure: %', i_function, i_function || '(text)';
+    elsif v_owner <> v_engine_owner then
+        raise warning 'pgque.maint: skipping % — owner % is not maint() owner %',
+            i_function, v_owner::regrole, v_engine_owner::regrole;
+    else
+        execute format('select %s($1)', v_function::regproc) using i_queue_name;
+    end if;
+end
+$$;
+comment on function pgque._run_extra_maint(text, text) is 'Run a maintenance function that a queue names';
+
+create or replace function pgque.maint()
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_operation record;
+    v_count integer := 0;
+begin
+    for v_operation in select * from pgque.maint_operations() loop
+        continue when v_operation.func_name in ('vacuum', 'pgque.maint_rotate_tables_step2');
+        begin
+            if v_operation.func_name = 'pgque.maint_rotate_tables_step1' then
+                perform pgque.maint_rotate_tables_step1(v_operation.func_arg);
+            else
+                perform pgque._run_extra_maint(v_operation.func_name, v_operation.func_arg);
+            end if;
+            v_count := v_count + 1;
+        exception when others then
+            raise warning 'pgque.maint: % of queue % failed: %', v_operation.func_name, v_operation.func_arg, sqlerrm;
+        end;
+    end loop;
+    return v_count;
+end
+$$;
+comment on function pgque.maint() is
+'Rotate the queues that are due and run their extra maintenance; the number of operations done. Retries and step 2 are calls of their own';
+
+-- src/85_info.sql
+
+-- What operators look at: queues, consumers, batches, the installation.
+
+create or replace function pgque.get_queue_info(
+    i_queue_name text,
+    out queue_name text,
+    out queue_ntables integer,
+    out queue_cur_table integer,
+    out queue_rotation_period interval,
+    out queue_switch_time timestamptz,
+    out queue_external_ticker boolean,
+    out queue_ticker_paused boolean,
+    out queue_ticker_max_count integer,
+    out queue_ticker_max_lag interval,
+    out queue_ticker_idle_period interval,
+    out ticker_lag interval,
+    out ev_per_sec double precision,
+    out ev_new bigint,
+    out last_tick_id bigint
+)
+returns setof record
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select q.queue_name, q.queue_ntables, q.queue_cur_table, q.queue_rotation_period, q.queue_switch_time,
+        q.queue_external_ticker, q.queue_ticker_paused, q.queue_ticker_max_count, q.queue_ticker_max_lag,
+        q.queue_ticker_idle_period,
+        now() - t.new_time,
+        case when t.new_time > t.old_time
+            then (t.new_seq - t.old_seq) / extract(epoch from t.new_time - t.old_time)::double precision end,
+        coalesce(pg_sequence_last_value(q.queue_event_seq::regclass), 0) - t.new_seq,
+        t.new_id
+    from pgque.queue q
+    cross join lateral (
+        select max(r.tick_id), max(r.tick_time), min(r.tick_time), max(r.tick_event_seq), min(r.tick_event_seq)
+        from (
+            select * from pgque.tick where tick_queue = q.queue_id order by tick_id desc limit 20
+        ) r
+    ) t (new_id, new_time, old_time, new_seq, old_seq)
+    where i_queue_name is null or q.queue_name = i_queue_name
+    order by q.queue_name;
+end
+$$;
+comment on function pgque.get_queue_info(text) is
+'Settings and state of a queue: time since the newest tick, rate over the last ticks, events not ticked yet';
+
+create or replace function pgque.get_queue_info(
+    out queue_name text,
+    out queue_ntables integer,
+    out queue_cur_table integer,
+    out queue_rotation_period interval,
+    out queue_switch_time timestamptz,
+    out queue_external_ticker boolean,
+    out queue_ticker_paused boolean,
+    out queue_ticker_max_count integer,
+    out queue_ticker_max_lag interval,
+    out queue_ticker_idle_period interval,
+    out ticker_lag interval,
+    out ev_per_sec double precision,
+    out ev_new bigint,
+    out last_tick_id bigint
+)
+returns setof record
+language plpgsql
+as $$
+begin
+    return query select * from pgque.get_queue_info(null);
+end
+$$;
+comment on function pgque.get_queue_info() is 'Settings and state of all queues';
+
+create or replace function pgque.get_consumer_info(
+    i_queue_name text,
+    i_consumer_name text,
+    out queue_name text,
+    out consumer_name text,
+    out lag interval,
+    out last_seen interval,
+    out last_tick bigint,
+    out current_batch bigint,
+    out next_tick bigint,
+    out pending_events bigint
+)
+returns setof record
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select q.queue_name, c.co_name, now() - t.tick_time, now() - s.sub_active, s.sub_last_tick, s.sub_batch,
+        s.sub_next_tick,
+        (select n.tick_event_seq from pgque.tick n where n.tick_queue = q.queue_id order by n.tick_id desc limit 1)
+        - t.tick_event_seq
+    from pgque.subscription s
+    join pgque.queue q on q.queue_id = s.sub_queue
+    join pgque.consumer c on c.co_id = s.sub_consumer
+    left join pgque.tick t on t.tick_queue = s.sub_queue and t.tick_id = s.sub_last_tick
+    where (i_queue_name is null or q.queue_name = i_queue_name)
+        and (i_consumer_name is null or c.co_name = i_consumer_name)
+    order by q.queue_name, c.co_name;
+end
+$$;
+comment on function pgque.get_consumer_info(text, text) is
+'State of consumers: age and size of what lies behind their cursor, last sign of life, open batch';
+
+create or replace function pgque.get_consumer_info(
+    i_queue_name text,
+    out queue_name text,
+    out consumer_name text,
+    out lag interval,
+    out last_seen interval,
+    out last_tick bigint,
+    out current_batch bigint,
+    out next_tick bigint,
+    out pending_events bigint
+)
+returns setof record
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return query select * from pgque.get_consumer_info(i_queue_name, null);
+end
+$$;
+comment on function pgque.get_consumer_info(text) is 'State of the consumers of a queue';
+
+create or replace function pgque.get_consumer_info(
+    out queue_name text,
+    out consumer_name text,
+    out lag interval,
+    out last_seen interval,
+    out last_tick bigint,
+    out current_batch bigint,
+    out next_tick bigint,
+    out pending_events bigint
+)
+returns setof record
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return query select * from pgque.get_consumer_info(null, null);
+end
+$$;
+comment on function pgque.get_consumer_info() is 'State of all consumers';
+
+create or replace function pgque.get_batch_info(
+    x_batch_id bigint,
+    out queue_name text,
+    out consumer_name text,
+    out batch_start timestamptz,
+    out batch_end timestamptz,
+    out prev_tick_id bigint,
+    out tick_id bigint,
+    out lag interval,
+    out seq_start bigint,
+    out seq_end bigint
+)
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    select q.queue_name, c.co_name, f.tick_time, t.tick_time, f.tick_id, t.tick_id, now() - t.tick_time,
+        f.tick_event_seq, t.tick_event_seq
+    into queue_name, consumer_name, batch_start, batch_end, prev_tick_id, tick_id, lag, seq_start, seq_end
+    from pgque.subscription s
+    join pgque.queue q on q.queue_id = s.sub_queue
+    join pgque.consumer c on c.co_id = s.sub_consumer
+    left join pgque.tick f on f.tick_queue = s.sub_queue and f.tick_id = s.sub_last_tick
+    left join pgque.tick t on t.tick_queue = s.sub_queue and t.tick_id = s.sub_next_tick
+    where s.sub_batch = x_batch_id;
+end
+$$;
+comment on function pgque.get_batch_info(bigint) is 'Owner and borders of an open batch; one row of NULLs when unknown';
+
+create or replace function pgque.status()
+returns table (
+    component text,
+    status text,
+    detail text
+)
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_config pgque.config;
+begin
+    select * into v_config from pgque.config;
+    return query
+    values
+        ('postgresql', 'info', pg_catalog.version()),
+        ('pgque', 'info', pgque.version()),
+        ('scheduler', coalesce(v_config.scheduler, 'manual'), format(
+            'ticker_job_id=%s, maint_job_id=%s, tick_period_ms=%s (%s ticks/sec)',
+            coalesce(v_config.ticker_job_id::text, 'NULL'), coalesce(v_config.maint_job_id::text, 'NULL'),
+            v_config.tick_period_ms, round(1000.0 / v_config.tick_period_ms, 2))),
+        ('ticker', case when v_config.ticker_job_id is null then 'stopped' else 'scheduled' end, null),
+        ('maintenance', case when v_config.maint_job_id is null then 'stopped' else 'scheduled' end, null),
+        ('pg_cron', 'unavailable', 'call pgque.ticker() / pgque.maint() manually'),
+        ('pg_timetable', 'unavailable', 'call pgque.ticker() / pgque.maint() manually'),
+        ('queues', 'info', format('%s queues configured', (select count(*) from pgque.queue))),
+        ('consumers', 'info', format('%s active subscriptions', (select count(*) from pgque.subscription)));
+end
+$$;
+comment on function pgque.status() is 'Overview of the installation, one row per component';
+
+create or replace function pgque.uninstall()
+returns void
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    drop schema pgque cascade;
+    raise notice 'pgque: schema dropped; the roles pgque_reader, pgque_writer and pgque_admin stay';
+end
+$$;
+comment on function pgque.uninstall() is 'Remove the engine with all queues and events; only its owner may do so';
+
+-- src/90_roles.sql
+
+-- Roles and grants. Roles belong to the whole server: they are made only when
+-- missing, and other installations may be making them at the same moment.
+-- PUBLIC gets nothing: payloads are for readers only.
+
+do $$
+declare
+    v_role text;
+begin
+    foreach v_role in array array['pgque_reader', 'pgque_writer', 'pgque_admin'] loop
+        begin
+            if to_regrole(v_role) is null then
+                execute format('create role %I nologin', v_role);
+            end if;
+        exception when duplicate_object or unique_violation then
+            null;
+        end;
+    end loop;
+    foreach v_role in array array['pgque_reader', 'pgque_writer'] loop
+        begin
+            if not exists (
+                select from pg_auth_members m
+                where m.roleid = to_regrole(v_role) and m.member = to_regrole('pgque_admin')
+            ) then
+                execute format('grant %I to pgque_admin', v_role);
+            end if;
+        exception when unique_violation then
+            null;
+        end;
+    end loop;
+end
+$$;
+
+create or replace function pgque.grant_perms(x_queue_name text)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_queue pgque.queue;
+begin
+    select * into v_queue from pgque.queue where queue_name = x_queue_name;
+    if not found then
+        raise exception 'Queue not found';
+    end if;
+    execute format('revoke all on %s, %s, %s from public',
+        v_queue.queue_data_pfx, v_queue.queue_event_seq, v_queue.queue_tick_seq);
+    execute format('grant select on %s, %s, %s to pgque_reader',
+        v_queue.queue_data_pfx, v_queue.queue_event_seq, v_queue.queue_tick_seq);
+    execute format('grant all on %s, %s, %s to pgque_admin',
+        v_queue.queue_data_pfx, v_queue.queue_event_seq, v_queue.queue_tick_seq);
+    for i in 0..v_queue.queue_ntables - 1 loop
+        execute format('grant select on %s_%s to pgque_reader', v_queue.queue_data_pfx, i);
+        execute format('grant all on %s_%s to pgque_admin', v_queue.queue_data_pfx, i);
+    end loop;
+    return 1;
+end
+$$;
+comment on function pgque.grant_perms(text) is 'Set the rights on the tables and sequences of a queue';
+
+revoke all on schema pgque from public;
+revoke all on all tables in schema pgque from public;
+revoke all on all sequences in schema pgque from public;
+revoke all on all routines in schema pgque from public;
+
+grant usage on schema pgque to pgque_reader, pgque_writer;
+grant usage, create on schema pgque to pgque_admin;
+grant select on all tables in schema pgque to pgque_reader;
+grant select on all sequences in schema pgque to pgque_reader;
+grant all on all tables in schema pgque to pgque_admin;
+grant all on all sequences in schema pgque to pgque_admin;
+
+-- Producing.
+grant execute on function
+    pgque.dlq_replay(bigint),
+    pgque.dlq_replay_all(text),
+    pgque.insert_event(text, text, text),
+    pgque.insert_event(text, text, text, text, text, text, text),
+    pgque.send(text, jsonb),
+    pgque.send(text, text),
+    pgque.send(text, text, jsonb),
+    pgque.send(text, text, text),
+    pgque.send_batch(text, jsonb[]),
+    pgque.send_batch(text, text, jsonb[]),
+    pgque.send_batch(text, text, text[]),
+    pgque.send_batch(text, text[])
+to pgque_writer;
+
+-- Consuming and looking.
+grant execute on function
+    pgque.ack(bigint),
+    pgque.dlq_inspect(text, integer),
+    pgque.engine_version(),
+    pgque.event_retry(bigint, bigint, integer),
+    pgque.event_retry(bigint, bigint, timestamptz),
+    pgque.finish_batch(bigint),
+    pgque.get_batch_events(bigint),
+    pgque.get_batch_info(bigint),
+    pgque.get_consumer_info(),
+    pgque.get_consumer_info(text),
+    pgque.get_consumer_info(text, text),
+    pgque.get_queue_info(),
+    pgque.get_queue_info(text),
+    pgque.nack(bigint, pgque.message, interval, text),
+    pgque.next_batch(text, text),
+    pgque.next_batch(text, text, text, interval),
+    pgque.next_batch_custom(text, text, interval, integer, interval),
+    pgque.next_batch_custom(text, text, text, interval, integer, interval, interval),
+    pgque.next_batch_info(text, text),
+    pgque.receive(text, text, integer),
+    pgque.receive_coop(text, text, text, integer, interval),
+    pgque.register_consumer(text, text),
+    pgque.register_consumer_at(text, text, bigint),
+    pgque.register_subconsumer(text, text, text, boolean),
+    pgque.subscribe(text, text),
+    pgque.subscribe_subconsumer(text, text, text, boolean),
+    pgque.touch_subconsumer(text, text, text),
+    pgque.unregister_consumer(text, text),
+    pgque.unregister_subconsumer(text, text, text, integer),
+    pgque.unsubscribe(text, text),
+    pgque.unsubscribe_subconsumer(text, text, text, integer),
+    pgque.version()
+to pgque_reader;
+
+-- Administration; the admin is a member of both other roles.
+grant execute on function
+    pgque.batch_retry(bigint, integer),
+    pgque.create_queue(text),
+    pgque.current_event_table(text),
+    pgque.dlq_purge(text, interval),
+    pgque.drop_queue(text),
+    pgque.drop_queue(text, boolean),
+    pgque.event_dead(bigint, bigint, text, timestamptz, xid8, integer, text, text, text, text, text, text),
+    pgque.event_retry_raw(text, text, timestamptz, bigint, timestamptz, integer, text, text, text, text, text, text),
+    pgque.find_tick_helper(integer, bigint, timestamptz, bigint, bigint, interval),
+    pgque.force_next_tick(text),
+    pgque.force_tick(text),
+    pgque.get_batch_cursor(bigint, text, integer),
+    pgque.get_batch_cursor(bigint, text, integer, text),
+    pgque.grant_perms(text),
+    pgque.insert_event_raw(text, bigint, timestamptz, integer, integer, text, text, text, text, text, text),
+    pgque.maint(),
+    pgque.maint_operations(),
+    pgque.maint_retry_events(),
+    pgque.maint_rotate_tables_step1(text),
+    pgque.maint_rotate_tables_step2(),
+    pgque.maint_tables_to_vacuum(),
+    pgque.seq_getval(text),
+    pgque.seq_setval(text, bigint),
+    pgque.set_queue_config(text, text, text),
+    pgque.set_tick_period_ms(integer),
+    pgque.status(),
+    pgque.ticker(),
+    pgque.ticker(text),
+    pgque.ticker(text, bigint, timestamptz, bigint),
+    pgque.tune_storage(text)
+to pgque_admin;
+grant execute on procedure pgque.ticker_loop() to pgque_admin;

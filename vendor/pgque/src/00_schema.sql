@@ -1,0 +1,66 @@
+-- The event log: producers append events, a ticker marks the log with MVCC
+-- snapshots, consumers read what lies between two marks.
+--
+-- Invariants of the whole engine:
+--  * An event belongs to the window (A, B] of two ticks when its transaction is
+--    visible in B's snapshot and not in A's. Nothing else decides delivery.
+--  * Ticks of one queue never go back: they are taken one at a time, each with
+--    a snapshot made after the lock was obtained.
+--  * Readers look into every event table that holds rows. The number of the
+--    current table only says where producers write.
+--  * An event table is truncated only when, under an exclusive lock, no row in
+--    it is still to be read by a subscription.
+--
+-- Installing needs the right to create a schema in this database, and CREATEROLE
+-- only when the three pgque roles do not exist yet. The caller owns the transaction.
+
+create schema if not exists pgque;
+comment on schema pgque is 'Event log with consumers, batches, retries and dead letters (PgQue 0.2 API)';
+
+do $$
+begin
+    if to_regtype('pgque.message') is null then
+        create type pgque.message as (
+            msg_id bigint,
+            batch_id bigint,
+            type text,
+            payload text,
+            retry_count integer,
+            created_at timestamptz,
+            extra1 text,
+            extra2 text,
+            extra3 text,
+            extra4 text
+        );
+    end if;
+end
+$$;
+comment on type pgque.message is 'An event as handed to a consumer; clients read and build it by position';
+comment on column pgque.message.msg_id is 'Event id';
+comment on column pgque.message.batch_id is 'Batch to acknowledge';
+comment on column pgque.message.type is 'Event type';
+comment on column pgque.message.payload is 'Event data, as it was sent';
+comment on column pgque.message.retry_count is 'Redeliveries so far; NULL on the first delivery';
+comment on column pgque.message.created_at is 'Start of the transaction that sent the event';
+comment on column pgque.message.extra1 is 'Free for the producer';
+comment on column pgque.message.extra2 is 'Free for the producer';
+comment on column pgque.message.extra3 is 'Free for the producer';
+comment on column pgque.message.extra4 is 'Free for the producer';
+
+create or replace function pgque.version()
+returns text
+language sql
+immutable
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$ select '0.2.2' $$;
+comment on function pgque.version() is 'Version of the PgQue API that this engine implements';
+
+create or replace function pgque.engine_version()
+returns text
+language sql
+immutable
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$ select '1.0.0' $$;
+comment on function pgque.engine_version() is 'Version of this engine itself; equals the file VERSION';

@@ -1,0 +1,267 @@
+-- Opening, reading and finishing the batches of a consumer.
+
+create or replace function pgque._check_normal(
+    i_sub pgque.subscription,
+    i_queue text,
+    i_consumer text
+)
+returns void
+language plpgsql
+as $$
+begin
+    if i_sub.sub_id is null then
+        raise exception 'Not subscriber to queue: %/%', i_queue, i_consumer;
+    end if;
+    if i_sub.sub_role = 'coop_main' then
+        raise exception 'consumer % on queue % is a cooperative main consumer; use cooperative receive/next_batch with a subconsumer',
+            i_consumer, i_queue;
+    end if;
+    if i_sub.sub_role = 'coop_member' then
+        raise exception 'consumer % on queue % is a cooperative subconsumer; use receive_coop / next_batch (cooperative form) instead of the legacy 5-arg next_batch_custom',
+            i_consumer, i_queue;
+    end if;
+end
+$$;
+comment on function pgque._check_normal(pgque.subscription, text, text) is
+'Raise unless the subscription exists and stands for itself';
+
+create or replace function pgque._find_subscription(
+    i_queue text,
+    i_consumer text
+)
+returns pgque.subscription
+language sql
+stable
+as $$
+select s
+from pgque.queue q
+join pgque.subscription s on s.sub_queue = q.queue_id
+join pgque.consumer c on c.co_id = s.sub_consumer
+where q.queue_name = i_queue and c.co_name = i_consumer
+$$;
+comment on function pgque._find_subscription(text, text) is 'Subscription by names, not locked';
+
+create or replace function pgque.next_batch_custom(
+    i_queue_name text,
+    i_consumer_name text,
+    i_min_lag interval,
+    i_min_count integer,
+    i_min_interval interval,
+    out batch_id bigint,
+    out cur_tick_id bigint,
+    out prev_tick_id bigint,
+    out cur_tick_time timestamptz,
+    out prev_tick_time timestamptz,
+    out cur_tick_event_seq bigint,
+    out prev_tick_event_seq bigint
+)
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+-- First a look without any lock: an idle poll leaves no trace. Then the row is
+-- locked alone, and only later statements read ticks, so that a session which
+-- waited for the lock sees the ticks that belong to the row it got.
+declare
+    v_sub pgque.subscription := pgque._find_subscription(i_queue_name, i_consumer_name);
+begin
+    perform pgque._check_normal(v_sub, i_queue_name, i_consumer_name);
+    if v_sub.sub_batch is null
+        and pgque._window_end(v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval) is null
+    then
+        return;
+    end if;
+    select * into v_sub
+    from pgque.subscription
+    where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer
+    for no key update;
+    perform pgque._check_normal(v_sub, i_queue_name, i_consumer_name);
+
+    if v_sub.sub_batch is null then
+        v_sub.sub_next_tick :=
+            pgque._window_end(v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval);
+        if v_sub.sub_next_tick is null then
+            return;
+        end if;
+        v_sub.sub_batch := nextval('pgque.batch_id_seq');
+        update pgque.subscription
+        set sub_batch = v_sub.sub_batch, sub_next_tick = v_sub.sub_next_tick, sub_active = clock_timestamp()
+        where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer;
+    end if;
+
+    select v_sub.sub_batch, t.tick_id, f.tick_id, t.tick_time, f.tick_time, t.tick_event_seq, f.tick_event_seq
+    into batch_id, cur_tick_id, prev_tick_id, cur_tick_time, prev_tick_time, cur_tick_event_seq, prev_tick_event_seq
+    from pgque.tick f
+    join pgque.tick t on t.tick_queue = f.tick_queue and t.tick_id = v_sub.sub_next_tick
+    where f.tick_queue = v_sub.sub_queue and f.tick_id = v_sub.sub_last_tick;
+    if not found then
+        raise exception 'PgQ corruption: Consumer % on queue % does not see tick %',
+            i_consumer_name, i_queue_name, v_sub.sub_last_tick;
+    end if;
+end
+$$;
+comment on function pgque.next_batch_custom(text, text, interval, integer, interval) is
+'Open the next batch of a wanted age or size, or give the open one again; NULL when there is none. A second session of the same consumer waits for the commit of the first';
+
+create or replace function pgque.next_batch_info(
+    i_queue_name text,
+    i_consumer_name text,
+    out batch_id bigint,
+    out cur_tick_id bigint,
+    out prev_tick_id bigint,
+    out cur_tick_time timestamptz,
+    out prev_tick_time timestamptz,
+    out cur_tick_event_seq bigint,
+    out prev_tick_event_seq bigint
+)
+language plpgsql
+as $$
+begin
+    select * into batch_id, cur_tick_id, prev_tick_id, cur_tick_time, prev_tick_time,
+        cur_tick_event_seq, prev_tick_event_seq
+    from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null);
+end
+$$;
+comment on function pgque.next_batch_info(text, text) is 'Open the next batch and describe it';
+
+create or replace function pgque.next_batch(
+    i_queue_name text,
+    i_consumer_name text
+)
+returns bigint
+language plpgsql
+as $$
+begin
+    return (select b.batch_id from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) b);
+end
+$$;
+comment on function pgque.next_batch(text, text) is
+'Open the next batch, or give the open one again; NULL when there is none';
+
+create or replace function pgque.get_batch_events(
+    x_batch_id bigint,
+    out ev_id bigint,
+    out ev_time timestamptz,
+    out ev_txid bigint,
+    out ev_retry integer,
+    out ev_type text,
+    out ev_data text,
+    out ev_extra1 text,
+    out ev_extra2 text,
+    out ev_extra3 text,
+    out ev_extra4 text
+)
+returns setof record
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+-- The sum in "order by" keeps the planner from walking the whole index on ev_id.
+begin
+    return query execute format('select ev_id, ev_time, ev_txid::text::bigint, ev_retry, ev_type, ev_data,'
+        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from (%s) e order by ev_id + 0',
+        pgque._window_sql(pgque._batch_window(x_batch_id), '*'));
+end
+$$;
+comment on function pgque.get_batch_events(bigint) is
+'All events of an open batch in the order of their ids; may be read through a cursor in pages';
+
+create or replace function pgque.get_batch_cursor(
+    i_batch_id bigint,
+    i_cursor_name text,
+    i_quick_limit integer,
+    i_extra_where text,
+    out ev_id bigint,
+    out ev_time timestamptz,
+    out ev_txid bigint,
+    out ev_retry integer,
+    out ev_type text,
+    out ev_data text,
+    out ev_extra1 text,
+    out ev_extra2 text,
+    out ev_extra3 text,
+    out ev_extra4 text
+)
+returns setof record
+language plpgsql
+as $$
+declare
+    v_cursor refcursor := i_cursor_name;
+begin
+    open v_cursor no scroll for execute format('select * from pgque.get_batch_events(%s) where %s',
+        i_batch_id, coalesce(i_extra_where, 'true'));
+    for i in 1..i_quick_limit loop
+        fetch v_cursor into ev_id, ev_time, ev_txid, ev_retry, ev_type, ev_data,
+            ev_extra1, ev_extra2, ev_extra3, ev_extra4;
+        exit when not found;
+        return next;
+    end loop;
+end
+$$;
+comment on function pgque.get_batch_cursor(bigint, text, integer, text) is
+'Open a named cursor over a batch, narrowed by a piece of SQL, and return its first rows';
+
+create or replace function pgque.get_batch_cursor(
+    i_batch_id bigint,
+    i_cursor_name text,
+    i_quick_limit integer,
+    out ev_id bigint,
+    out ev_time timestamptz,
+    out ev_txid bigint,
+    out ev_retry integer,
+    out ev_type text,
+    out ev_data text,
+    out ev_extra1 text,
+    out ev_extra2 text,
+    out ev_extra3 text,
+    out ev_extra4 text
+)
+returns setof record
+language plpgsql
+strict
+as $$
+begin
+    return query select * from pgque.get_batch_cursor(i_batch_id, i_cursor_name, i_quick_limit, null);
+end
+$$;
+comment on function pgque.get_batch_cursor(bigint, text, integer) is
+'Open a named cursor over a batch and return its first rows';
+
+create or replace function pgque.finish_batch(x_batch_id bigint)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    update pgque.subscription
+    set sub_last_tick = case when sub_role = 'normal' then sub_next_tick end,
+        sub_next_tick = null,
+        sub_batch = null,
+        sub_active = clock_timestamp()
+    where sub_batch = x_batch_id and sub_role <> 'coop_main';
+    if found then
+        return 1;
+    end if;
+    if exists (select from pgque.subscription where sub_batch = x_batch_id) then
+        raise exception 'cannot finish cooperative main consumer batch % as normal active consumer', x_batch_id;
+    end if;
+    raise warning 'finish_batch: batch % not found', x_batch_id;
+    return 0;
+end
+$$;
+comment on function pgque.finish_batch(bigint) is
+'Finish a whole batch and move the cursor: 1, or 0 with a warning when the batch is no longer open';
+
+create or replace function pgque.ack(i_batch_id bigint)
+returns integer
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return pgque.finish_batch(i_batch_id);
+end
+$$;
+comment on function pgque.ack(bigint) is
+'Finish a whole batch, also events never read: 1, or 0 with a warning when the batch is no longer open, as after a takeover';

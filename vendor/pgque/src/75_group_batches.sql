@@ -1,0 +1,351 @@
+-- Batches of a group: find the next free window, hand it to a member, take it
+-- over from a silent one.
+
+create or replace function pgque._move_group_cursor(
+    i_queue_id integer,
+    i_main_id integer,
+    i_from_tick bigint,
+    i_to_tick bigint
+)
+returns void
+language plpgsql
+as $$
+-- Records a window as handed out. When another session holds the main row, the
+-- window stays in coop_window and a later call moves the cursor over it.
+declare
+    v_start bigint;
+    v_cursor bigint;
+    v_next bigint;
+begin
+    select sub_last_tick into v_start
+    from pgque.subscription
+    where sub_queue = i_queue_id and sub_consumer = i_main_id
+    for no key update skip locked;
+    if v_start = i_from_tick then
+        v_cursor := i_to_tick;
+    else
+        if i_from_tick is not null then
+            insert into pgque.coop_window (cw_queue, cw_consumer, cw_from_tick, cw_to_tick)
+            values (i_queue_id, i_main_id, i_from_tick, i_to_tick);
+        end if;
+        v_cursor := v_start;
+    end if;
+    loop
+        delete from pgque.coop_window
+        where cw_queue = i_queue_id and cw_consumer = i_main_id and cw_from_tick = v_cursor
+        returning cw_to_tick into v_next;
+        exit when not found;
+        v_cursor := v_next;
+    end loop;
+    if v_cursor <> v_start then
+        update pgque.subscription set sub_last_tick = v_cursor, sub_active = clock_timestamp()
+        where sub_queue = i_queue_id and sub_consumer = i_main_id;
+    end if;
+end
+$$;
+comment on function pgque._move_group_cursor(integer, integer, bigint, bigint) is
+'Mark a window as handed out and move the cursor of the group as far as it goes';
+
+create or replace function pgque._claim_window(
+    i_main pgque.subscription,
+    i_min_lag interval,
+    i_min_count bigint,
+    i_min_interval interval,
+    out from_tick bigint,
+    out to_tick bigint
+)
+language plpgsql
+as $$
+-- Walks from the cursor over windows that are handed out (rows) or being handed
+-- out (advisory locks). A window ends where the event count changes, so that all
+-- sessions see the same borders, and never beyond the start of a known one.
+declare
+    v_handed_out_to bigint;
+begin
+    from_tick := i_main.sub_last_tick;
+    loop
+        select w.cw_to_tick into v_handed_out_to
+        from pgque.coop_window w
+        where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer and w.cw_from_tick = from_tick;
+        if found then
+            from_tick := v_handed_out_to;
+            continue;
+        end if;
+        select least(e.tick, (
+            select min(w.cw_from_tick)
+            from pgque.coop_window w
+            where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
+                and w.cw_from_tick > from_tick
+        )) into to_tick
+        from pgque._window_end(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval) e (tick)
+        where e.tick is not null;
+        exit when to_tick is null
+            or pg_try_advisory_xact_lock(hashtextextended('pgque.window ' || i_main.sub_id, from_tick));
+        from_tick := to_tick;
+    end loop;
+end
+$$;
+comment on function pgque._claim_window(pgque.subscription, interval, bigint, interval) is
+'Next free window of a group, locked until commit; NULL end when there is none';
+
+create or replace function pgque._window_is_free(
+    i_main pgque.subscription,
+    i_from_tick bigint
+)
+returns boolean
+language sql
+as $$
+select not exists (
+        select from pgque.coop_window w
+        where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
+            and w.cw_from_tick <= i_from_tick and w.cw_to_tick > i_from_tick
+    )
+    and exists (
+        select from pgque.subscription s
+        where s.sub_queue = i_main.sub_queue and s.sub_consumer = i_main.sub_consumer
+            and s.sub_last_tick <= i_from_tick
+    )
+$$;
+comment on function pgque._window_is_free(pgque.subscription, bigint) is
+'Whether no committed transaction has handed out the window at this tick';
+
+create or replace function pgque._check_group(
+    i_main pgque.subscription,
+    i_member pgque.subscription,
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text
+)
+returns void
+language plpgsql
+as $$
+begin
+    if i_main.sub_id is null then
+        raise exception 'cooperative main consumer not found: %/%', i_queue, i_consumer;
+    end if;
+    if i_main.sub_role <> 'coop_main' then
+        raise exception 'consumer % on queue % is not a cooperative main consumer', i_consumer, i_queue;
+    end if;
+    if i_member.sub_id is null then
+        raise exception 'cooperative subconsumer not found: %/%/%', i_queue, i_consumer, i_subconsumer;
+    end if;
+    if i_member.sub_role <> 'coop_member' or i_member.sub_id <> i_main.sub_id then
+        raise exception 'consumer name % on queue % is already registered incompatibly',
+            i_consumer || '.' || i_subconsumer, i_queue;
+    end if;
+    if i_main.sub_batch is not null then
+        raise exception 'cooperative main consumer %/% has an unexpected active batch %',
+            i_queue, i_consumer, i_main.sub_batch;
+    end if;
+    if i_main.sub_last_tick is null then
+        raise exception 'PgQ corruption: cooperative main consumer % on queue % has no cursor', i_consumer, i_queue;
+    end if;
+    if not exists (select from pgque.tick where tick_queue = i_main.sub_queue and tick_id = i_main.sub_last_tick) then
+        raise exception 'PgQ corruption: cooperative main consumer % on queue % does not see tick %',
+            i_consumer, i_queue, i_main.sub_last_tick;
+    end if;
+end
+$$;
+comment on function pgque._check_group(pgque.subscription, pgque.subscription, text, text, text) is
+'Raise unless main and member rows fit together';
+
+create or replace function pgque._next_free_window(
+    i_main pgque.subscription,
+    i_min_lag interval,
+    i_min_count bigint,
+    i_min_interval interval,
+    out from_tick bigint,
+    out to_tick bigint
+)
+language plpgsql
+as $$
+-- Windows of a wanted size have borders that other sessions cannot foresee: for
+-- them the group is locked alone. A claim is checked again once it is locked,
+-- for the session that held it before may have committed meanwhile.
+begin
+    if i_min_count is not null or i_min_interval is not null then
+        perform pgque._lock_group(i_main.sub_id);
+    else
+        perform pg_advisory_xact_lock_shared(hashtext('pgque.group'), i_main.sub_id);
+    end if;
+    loop
+        select * into i_main
+        from pgque.subscription
+        where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer;
+        select c.from_tick, c.to_tick into from_tick, to_tick
+        from pgque._claim_window(i_main, i_min_lag, i_min_count, i_min_interval) c;
+        exit when to_tick is null or pgque._window_is_free(i_main, from_tick);
+    end loop;
+end
+$$;
+comment on function pgque._next_free_window(pgque.subscription, interval, bigint, interval) is
+'Claim the next free window of a group; NULL end when there is none';
+
+create or replace function pgque._silent_member(
+    i_member pgque.subscription,
+    i_dead_interval interval
+)
+returns pgque.subscription
+language plpgsql
+as $$
+-- Looked for without a lock first, so that an ordinary poll writes nothing.
+declare
+    v_victim pgque.subscription;
+begin
+    if exists (
+        select from pgque.subscription
+        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
+            and sub_consumer <> i_member.sub_consumer
+            and sub_batch is not null and sub_active < clock_timestamp() - i_dead_interval
+    ) then
+        select * into v_victim
+        from pgque.subscription
+        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
+            and sub_consumer <> i_member.sub_consumer
+            and sub_batch is not null and sub_active < clock_timestamp() - i_dead_interval
+        order by sub_active
+        limit 1
+        for no key update skip locked;
+    end if;
+    return v_victim;
+end
+$$;
+comment on function pgque._silent_member(pgque.subscription, interval) is
+'Member of the same group whose batch may be taken over, locked; the one silent for longest';
+
+create or replace function pgque.next_batch_custom(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text,
+    i_min_lag interval,
+    i_min_count integer,
+    i_min_interval interval,
+    i_dead_interval interval default null,
+    out batch_id bigint,
+    out prev_tick_id bigint,
+    out next_tick_id bigint
+)
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+-- 1. The open batch of this member. 2. The batch of the member silent for longest.
+-- 3. The next free window. The row of the member is locked before it is given
+-- anything, for two processes may use one name. An idle poll writes nothing but
+-- a sign of life now and then.
+declare
+    v_main pgque.subscription := pgque._find_subscription(i_queue, i_consumer);
+    v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
+    v_victim pgque.subscription;
+begin
+    if v_main.sub_id is null or v_main.sub_role = 'normal' or v_member.sub_id is null then
+        perform pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer);
+        v_main := pgque._find_subscription(i_queue, i_consumer);
+        v_member := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
+    end if;
+    perform pgque._check_group(v_main, v_member, i_queue, i_consumer, i_subconsumer);
+
+    if v_member.sub_batch is null then
+        v_victim := pgque._silent_member(v_member, i_dead_interval);
+        prev_tick_id := v_victim.sub_last_tick;
+        next_tick_id := v_victim.sub_next_tick;
+        if next_tick_id is null then
+            select w.from_tick, w.to_tick into prev_tick_id, next_tick_id
+            from pgque._next_free_window(v_main, i_min_lag, i_min_count, i_min_interval) w;
+        end if;
+        if next_tick_id is null then
+            update pgque.subscription set sub_active = clock_timestamp()
+            where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
+                and sub_active < clock_timestamp() - interval '10 seconds';
+            prev_tick_id := null;
+            return;
+        end if;
+    end if;
+
+    select * into v_member
+    from pgque.subscription
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
+    for no key update;
+    perform pgque._check_group(v_main, v_member, i_queue, i_consumer, i_subconsumer);
+    if v_member.sub_batch is not null then
+        batch_id := v_member.sub_batch;
+        prev_tick_id := v_member.sub_last_tick;
+        next_tick_id := v_member.sub_next_tick;
+        update pgque.subscription set sub_active = clock_timestamp()
+        where sub_batch = v_member.sub_batch and sub_active < clock_timestamp() - interval '1 second';
+        return;
+    end if;
+    if v_victim.sub_batch is not null then
+        perform pgque._clear_member_cursor(v_victim.sub_queue, v_victim.sub_consumer);
+    else
+        perform pgque._move_group_cursor(v_main.sub_queue, v_main.sub_consumer, prev_tick_id, next_tick_id);
+    end if;
+    batch_id := nextval('pgque.batch_id_seq');
+    update pgque.subscription
+    set sub_last_tick = prev_tick_id, sub_next_tick = next_tick_id, sub_batch = batch_id,
+        sub_active = clock_timestamp()
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer;
+end
+$$;
+comment on function pgque.next_batch_custom(text, text, text, interval, integer, interval, interval) is
+'Experimental in PgQue 0.2. Give a member its open batch, the batch of a member silent for i_dead_interval (NULL: never), or the next window; joins the group when needed. Members do not wait for each other''s commit';
+
+create or replace function pgque.next_batch(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text,
+    i_dead_interval interval default null
+)
+returns bigint
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select b.batch_id
+        from pgque.next_batch_custom(i_queue, i_consumer, i_subconsumer, null, null, null, i_dead_interval) b
+    );
+end
+$$;
+comment on function pgque.next_batch(text, text, text, interval) is
+'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()';
+
+create or replace function pgque.receive_coop(
+    i_queue text,
+    i_consumer text,
+    i_subconsumer text,
+    i_max_return integer default 100,
+    i_dead_interval interval default null
+)
+returns setof pgque.message
+language plpgsql
+security definer
+set search_path = pgque, pg_catalog, pg_temp
+as $$
+declare
+    v_batch_id bigint;
+    v_count bigint;
+begin
+    if i_max_return < 1 then
+        raise exception 'pgque.receive_coop: max_return must be >= 1, got %', i_max_return;
+    end if;
+    perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
+    loop
+        v_batch_id := pgque.next_batch(i_queue, i_consumer, i_subconsumer, i_dead_interval);
+        exit when v_batch_id is null;
+        return query execute pgque._messages_sql(v_batch_id, i_max_return);
+        get diagnostics v_count = row_count;
+        if v_count > i_max_return then
+            raise exception 'pgque.receive_coop: batch exceeds max_return of %', i_max_return
+                using errcode = 'program_limit_exceeded',
+                    hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
+                        'Do not acknowledge after this error.';
+        end if;
+        exit when v_count > 0;
+        perform pgque.finish_batch(v_batch_id);
+    end loop;
+end
+$$;
+comment on function pgque.receive_coop(text, text, text, integer, interval) is
+'Experimental in PgQue 0.2. Whole batch of a member, as receive(); a member silent for i_dead_interval loses its batch to the caller';
