@@ -120,7 +120,7 @@ class Consumer(Process):
         self.handled = 0
         self._leadership = Leadership(f"consumer {self.queue} {name}")
         self._progress: Progress | None = None
-        self._touched = self.clock()
+        self._touched = 0.0
 
     def describe(self) -> str:
         role = f"member {self.member}, dead interval {self.dead_interval}" if self.member else "plain"
@@ -147,6 +147,7 @@ class Consumer(Process):
         batch_id = self._open_batch()
         if batch_id is None:
             return False
+        self._touched = self.clock()
         if self._progress is None or self._progress.batch_id != batch_id:
             self._progress = Progress(batch_id)
         if self._handle_batch(self._progress):
