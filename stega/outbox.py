@@ -23,7 +23,7 @@ from django_q.tasks import async_task  # noqa: TID251 - the one place that may
 from stega.bounded import BoundedCaller
 from stega.models import OutboxEntry
 from stega.outages import is_outage
-from stega.text import clean
+from stega.text import clean, trace
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ def _function(task: str) -> Callable[..., dict[str, Any]]:
 
 def _give_up(entry: OutboxEntry, error: Exception) -> bool:
     """Count a fault of the task's own; true when it was the last one allowed."""
-    logger.exception("Task %s of entry %s failed", entry.task, entry.key)
+    logger.error("Task %s of entry %s failed\n%s", entry.task, entry.key, trace(error))
     entries = OutboxEntry.objects.filter(pk=entry.pk)
     entries.update(attempts=F("attempts") + 1, last_error=clean(repr(error), 500))
     return bool(entries.filter(attempts__gte=settings.TASK_MAX_ATTEMPTS).update(failed_at=timezone.now()))

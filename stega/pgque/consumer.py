@@ -19,7 +19,7 @@ from stega.pgque import catalogue, client
 from stega.pgque.leadership import Leadership
 from stega.pgque.listener import Listener
 from stega.process import Process
-from stega.text import clean
+from stega.text import clean, trace
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ class Consumer(Process):
         except Exception as error:
             if is_outage(error):
                 raise
-            logger.exception("Handler of %s failed on event %d", event.type, event.id)
+            logger.error("Handler of %s failed on event %d\n%s", event.type, event.id, trace(error))
             return self._failed(event, repr(error), retry_delay(event.retry_count, random.random()))
 
     def _handler(self, event_type: str) -> Handler | None:
