@@ -15,6 +15,10 @@ from django.db import DatabaseError, connections, transaction
 
 ALIAS = "events"
 
+_UNFLUSHED = " from set_config('synchronous_commit', 'off', true)"
+"""Lets this one transaction commit before it is on disk: for work that is merely done again when a crash of the server
+takes it back (a tick, an open batch, a finished one). Never for an event, which nobody would send again."""
+
 
 class BatchGone(Exception):
     """The batch is no longer this caller's: it was finished, or taken over under a new id."""
@@ -70,13 +74,13 @@ def touch_subconsumer(queue: str, consumer: str, subconsumer: str) -> int:
 
 def next_batch(queue: str, consumer: str) -> int | None:
     """The open batch, or the next one; None when there is no newer tick."""
-    batch: int | None = _value("select pgque.next_batch(%s, %s)", [queue, consumer])
+    batch: int | None = _value("select pgque.next_batch(%s, %s)" + _UNFLUSHED, [queue, consumer])
     return batch
 
 
 def next_batch_coop(queue: str, consumer: str, subconsumer: str, dead_interval: timedelta) -> int | None:
     """The member's open batch, a silent member's batch under a new id, or the next one; None when there is none."""
-    sql = "select pgque.next_batch(%s, %s, %s, %s)"
+    sql = "select pgque.next_batch(%s, %s, %s, %s)" + _UNFLUSHED
     batch: int | None = _value(sql, [queue, consumer, subconsumer, dead_interval])
     return batch
 
@@ -92,7 +96,7 @@ def batch_events(batch: int, page: int) -> Iterator[Event]:
 
 def ack(batch: int) -> int:
     """Finish the whole batch; 0 when it was taken over meanwhile."""
-    return int(_value("select pgque.ack(%s)", [batch]))
+    return int(_value("select pgque.ack(%s)" + _UNFLUSHED, [batch]))
 
 
 def nack(batch: int, event_id: int, retry_after: timedelta, reason: str) -> int:
@@ -116,7 +120,7 @@ def event_dead(batch: int, event: Event, reason: str) -> int:
 
 def ticker() -> int:
     """Tick every queue that is due; returns how many got a tick."""
-    return int(_value("select pgque.ticker()"))
+    return int(_value("select pgque.ticker()" + _UNFLUSHED))
 
 
 def force_next_tick(queue: str) -> int:
@@ -129,7 +133,7 @@ def maint() -> int:
 
 def maint_retry_events() -> int:
     """Move due retries back into their queues; returns how many, 0 when none is due."""
-    return int(_value("select pgque.maint_retry_events()"))
+    return int(_value("select pgque.maint_retry_events()" + _UNFLUSHED))
 
 
 def maint_rotate_tables_step2() -> int:

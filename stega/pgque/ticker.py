@@ -22,6 +22,12 @@ class Duty:
     every: Callable[[], float]
     due_at: float = 0.0
 
+    def run(self, now: float) -> None:
+        """Keep the rhythm of the due times, unless a whole period was missed."""
+        self.what()
+        every = self.every()
+        self.due_at = (self.due_at if now - self.due_at < every else now) + every
+
 
 class Ticker(Process):
     """Runs each duty when it is due, each in its own committed transaction. Start it as often as you like: one leads.
@@ -54,8 +60,7 @@ class Ticker(Process):
             return False
         for duty in self._duties:
             if duty.due_at <= self.clock() and not self.stopping:
-                duty.what()
-                duty.due_at = self.clock() + duty.every()
+                duty.run(self.clock())
         return False
 
     def idle_seconds(self) -> float:
