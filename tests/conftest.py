@@ -4,8 +4,13 @@ import uuid
 
 import pytest
 from django.db import connections
+from django.test import Client
 
+from accounts.models import User
+from accounts.roles import Role
 from stega.pgque import client
+from tests.factories import make_product, make_user
+from tickets.models import Product
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +31,51 @@ def queue(transactional_db, settings):
     yield name
     with connections["events"].cursor() as cursor:
         cursor.execute("select pgque.drop_queue(%s, true)", [name])
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(settings):
+    settings.PASSWORD_HASHERS = ["tests.factories.QuickHasher"]
+
+
+@pytest.fixture
+def customer(db) -> User:
+    return make_user("customer")
+
+
+@pytest.fixture
+def outsider(db) -> User:
+    """A customer who has nothing to do with the customer's tickets."""
+    return make_user("outsider")
+
+
+@pytest.fixture
+def agent(db) -> User:
+    return make_user("agent", Role.AGENT)
+
+
+@pytest.fixture
+def other_agent(db) -> User:
+    return make_user("colleague", Role.AGENT)
+
+
+@pytest.fixture
+def admin(db) -> User:
+    return make_user("admin", Role.ADMIN, is_staff=True, is_superuser=True)
+
+
+@pytest.fixture
+def product(db) -> Product:
+    return make_product()
+
+
+@pytest.fixture
+def as_user():
+    """A browser in which that person is signed in."""
+
+    def browser(user: User) -> Client:
+        signed_in = Client()
+        signed_in.force_login(user)
+        return signed_in
+
+    return browser

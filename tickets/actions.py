@@ -172,8 +172,11 @@ def _lock_visible(actor: User, ticket_id: int) -> Ticket:
 
 
 def _lock(ticket_id: int) -> Ticket:
-    """The ticket, locked until the end of this transaction, as the transaction before left it."""
-    return Ticket.objects.for_page().select_for_update(of=("self",)).get(pk=ticket_id)
+    """The ticket, locked until the end of this transaction, as the transaction before left it.
+
+    Without joins: after a wait for the lock PostgreSQL reads this row again, but not the rows joined to it.
+    """
+    return Ticket.objects.select_for_update().get(pk=ticket_id)
 
 
 def _give(actor: User, ticket: Ticket, assignee: User | None) -> None:

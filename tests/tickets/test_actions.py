@@ -1,0 +1,266 @@
+"""tickets/actions.py: each write is one transaction with its history and what it promises to tell."""
+
+import threading
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.db import connections
+
+from stega.models import OutboxEntry
+from stega.pgque.publishing import event_key
+from tests.factories import make_ticket
+from tickets import actions
+from tickets.models import Comment, Ticket, TicketEvent
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ticket(customer, product):
+    return make_ticket(customer, product)
+
+
+def promised():
+    """The tasks in the outbox and the lines of the history they are about."""
+    return [(entry.task, entry.args) for entry in OutboxEntry.objects.order_by("pk")]
+
+
+def history(ticket):
+    return [(event.type, event.actor_id, event.payload) for event in ticket.events.all()]
+
+
+def test_opening_sets_the_deadline_of_the_product(customer, product):
+    product.sla_critical_minutes = 1
+    product.save()
+
+    ticket = actions.open_ticket(customer, product, "Down", "All of it", "critical")
+
+    assert (ticket.sla_due_at - ticket.created_at).total_seconds() == 60
+
+
+def test_opening_is_recorded_and_promised_once(customer, product):
+    ticket = actions.open_ticket(customer, product, "Down", "All of it", "critical")
+
+    event = ticket.events.get()
+    entry = OutboxEntry.objects.get()
+    assert (event.type, event.actor, event.payload) == ("created", customer, {"title": "Down", "priority": "critical"})
+    assert (entry.task, entry.args) == ("publish_ticket_created", [event.pk])
+    assert entry.key == event_key("ticket.created", event.pk)
+
+
+def test_an_inactive_product_takes_no_tickets(customer, product):
+    product.is_active = False
+    product.save()
+
+    with pytest.raises(actions.Conflict):
+        actions.open_ticket(customer, product, "Down", "All of it", "critical")
+
+    assert not Ticket.objects.exists()
+
+
+def test_a_change_that_cannot_be_promised_is_not_made(customer, product, settings):
+    settings.TASKS = {}
+
+    with pytest.raises(ValueError, match="TASKS"):
+        actions.open_ticket(customer, product, "Down", "All of it", "critical")
+
+    assert not Ticket.objects.exists()
+
+
+def test_an_agent_takes_a_ticket(agent, ticket):
+    actions.take(agent, ticket.pk)
+
+    ticket.refresh_from_db()
+    assert ticket.assignee == agent
+    assert promised() == [("publish_ticket_assigned", [ticket.events.get().pk])]
+
+
+def test_who_comes_second_is_told_who_was_first(agent, other_agent, ticket):
+    actions.take(agent, ticket.pk)
+
+    with pytest.raises(actions.Conflict, match="Agent has taken"):
+        actions.take(other_agent, ticket.pk)
+
+
+def test_taking_ones_own_ticket_again_changes_nothing(agent, ticket):
+    actions.take(agent, ticket.pk)
+
+    actions.take(agent, ticket.pk)
+
+    assert len(promised()) == 1
+
+
+def test_a_customer_cannot_take_a_ticket(customer, ticket):
+    with pytest.raises(PermissionDenied):
+        actions.take(customer, ticket.pk)
+
+
+def test_an_outsider_learns_nothing_from_taking(outsider, ticket):
+    with pytest.raises(Ticket.DoesNotExist):
+        actions.take(outsider, ticket.pk)
+
+
+def test_an_agent_hands_their_ticket_over(agent, other_agent, customer, product):
+    ticket = make_ticket(customer, product, assignee=agent)
+
+    actions.assign(agent, ticket.pk, other_agent)
+
+    [(type_, actor_id, payload)] = history(ticket)
+    assert (type_, actor_id) == ("assigned", agent.pk)
+    assert (payload["previous_id"], payload["assignee_id"]) == (agent.pk, other_agent.pk)
+
+
+def test_who_handed_a_ticket_over_still_sees_it(agent, other_agent, customer, product):
+    ticket = make_ticket(customer, product, assignee=agent)
+
+    actions.assign(agent, ticket.pk, other_agent)
+
+    assert ticket in Ticket.objects.visible_to(agent)
+
+
+def test_an_agent_cannot_hand_over_what_is_not_theirs(agent, other_agent, ticket):
+    with pytest.raises(PermissionDenied):
+        actions.assign(agent, ticket.pk, other_agent)
+
+
+def test_nobody_is_told_that_nobody_is_assigned(admin, agent, customer, product):
+    ticket = make_ticket(customer, product, assignee=agent)
+
+    actions.assign(admin, ticket.pk, None)
+
+    assert promised() == []
+    assert history(ticket)[0][2]["assignee_id"] is None
+
+
+def test_only_an_agent_can_be_the_assignee(admin, customer, ticket):
+    with pytest.raises(actions.Conflict):
+        actions.assign(admin, ticket.pk, customer)
+
+
+def test_a_closed_ticket_keeps_its_assignee(admin, agent, customer, product):
+    ticket = make_ticket(customer, product, status="closed")
+
+    with pytest.raises(actions.Closed):
+        actions.assign(admin, ticket.pk, agent)
+
+
+def test_resolving_is_told_as_resolved_and_not_as_a_change_of_status(admin, ticket):
+    actions.change_status(admin, ticket.pk, "resolved")
+
+    assert [task for task, _ in promised()] == ["publish_ticket_resolved"]
+
+
+def test_any_other_change_of_status_is_told_as_such(admin, ticket):
+    actions.change_status(admin, ticket.pk, "waiting")
+
+    assert promised() == [("publish_ticket_status_changed", [ticket.events.get().pk])]
+    assert history(ticket)[0][2] == {"old_status": "open", "new_status": "waiting"}
+
+
+def test_closing_a_resolved_ticket_keeps_its_resolution_date(admin, ticket):
+    resolved = actions.change_status(admin, ticket.pk, "resolved").resolved_at
+
+    closed = actions.change_status(admin, ticket.pk, "closed")
+
+    assert closed.resolved_at == resolved is not None
+
+
+def test_the_same_status_again_changes_nothing(admin, ticket):
+    actions.change_status(admin, ticket.pk, "open")
+
+    assert (history(ticket), promised()) == ([], [])
+
+
+def test_the_workflow_is_kept(admin, customer, product):
+    ticket = make_ticket(customer, product, status="closed")
+
+    with pytest.raises(actions.Conflict, match="Closed"):
+        actions.change_status(admin, ticket.pk, "resolved")
+
+
+def test_a_customer_cannot_change_the_status(customer, ticket):
+    with pytest.raises(PermissionDenied):
+        actions.change_status(customer, ticket.pk, "resolved")
+
+
+def test_a_higher_priority_brings_the_deadline_forward(agent, ticket):
+    actions.change_priority(agent, ticket.pk, "critical")
+
+    ticket.refresh_from_db()
+    assert (ticket.sla_due_at - ticket.created_at).total_seconds() == 4 * 3600
+    assert history(ticket)[0][0] == "priority_changed"
+
+
+def test_a_deadline_that_lies_ahead_again_may_be_missed_again(agent, customer, product, ticket):
+    Ticket.objects.filter(pk=ticket.pk).update(sla_breached_at=ticket.created_at)
+
+    actions.change_priority(agent, ticket.pk, "low")
+
+    ticket.refresh_from_db()
+    assert ticket.sla_breached_at is None
+
+
+def test_a_customer_cannot_change_the_priority(customer, ticket):
+    with pytest.raises(PermissionDenied):
+        actions.change_priority(customer, ticket.pk, "critical")
+
+
+def test_a_public_comment_is_told(customer, ticket):
+    comment = actions.comment(customer, ticket.pk, "Still broken")
+
+    event = ticket.events.get()
+    assert event.payload == {"comment_id": comment.pk, "is_internal": False}
+    assert promised() == [("publish_ticket_comment_added", [event.pk])]
+
+
+def test_an_internal_comment_is_told_to_nobody(agent, ticket):
+    actions.comment(agent, ticket.pk, "Odd one", internal=True)
+
+    assert promised() == []
+
+
+def test_a_customer_cannot_comment_internally(customer, ticket):
+    with pytest.raises(PermissionDenied):
+        actions.comment(customer, ticket.pk, "Odd one", internal=True)
+
+
+def test_a_closed_ticket_takes_no_comments(customer, product):
+    ticket = make_ticket(customer, product, status="closed")
+
+    with pytest.raises(actions.Closed):
+        actions.comment(customer, ticket.pk, "One more thing")
+
+    assert not Comment.objects.exists()
+
+
+@pytest.mark.parametrize("action", ["change_status", "change_priority", "comment"])
+def test_a_foreign_ticket_does_not_exist(outsider, ticket, action):
+    with pytest.raises(Ticket.DoesNotExist):
+        getattr(actions, action)(outsider, ticket.pk, "open")
+
+
+@pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
+def test_of_two_agents_who_take_a_ticket_at_once_one_gets_it(agent, other_agent, ticket):
+    barrier = threading.Barrier(2, timeout=10)
+    outcomes = {}
+
+    def take(who):
+        try:
+            barrier.wait()
+            actions.take(who, ticket.pk)
+            outcomes[who.pk] = "taken"
+        except actions.Conflict as conflict:
+            outcomes[who.pk] = str(conflict)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=take, args=[who]) for who in (agent, other_agent)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    ticket.refresh_from_db()
+    loser = other_agent if ticket.assignee == agent else agent
+    assert outcomes == {ticket.assignee_id: "taken", loser.pk: f"{ticket.assignee} has taken this ticket."}
+    assert TicketEvent.objects.filter(ticket=ticket, type="assigned").count() == 1
