@@ -1,3 +1,12 @@
-from django.urls import URLPattern
+from django.contrib.auth.views import LogoutView
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from accounts import views
+
+app_name = "accounts"
+
+urlpatterns = [
+    path("login/", views.SignInView.as_view(), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("profile/", views.profile, name="profile"),
+]

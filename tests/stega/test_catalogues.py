@@ -8,6 +8,10 @@ import pytest
 from stega import catalogues
 
 
+def test_every_message_is_translated_into_every_language():
+    assert catalogues.problems() == [], "run: make messages"
+
+
 @pytest.fixture
 def project(settings, tmp_path):
     """A project of one template and one module, with its catalogues made and Portuguese written."""
