@@ -1,9 +1,10 @@
 """What the process tests share: an empty Stega, real receivers, its processes."""
 
+from contextlib import ExitStack
+
 import pytest
 from django.conf import settings as django_settings
 from django.db import connections
-from django.db.models.signals import post_migrate  # noqa: F401 - the flush of transactional tests needs it loaded
 
 from stega.pgque import client
 from stega.pgque.bootstrap import bootstrap
@@ -62,17 +63,15 @@ def env(event_log, mailbox):
 @pytest.fixture
 def start(env):
     """Start `manage.py` commands that end with the test."""
-    started = []
+    with ExitStack() as started:
 
-    def start(*arguments, saying="started", **changes):
-        process = processes.manage(*arguments, env={**env, **{name: str(value) for name, value in changes.items()}})
-        started.append(process)
-        process.wait_for(saying)
-        return process
+        def start(*arguments, saying="started", **changes):
+            changed = {name: str(value) for name, value in changes.items()}
+            process = started.enter_context(processes.manage(*arguments, env={**env, **changed}))
+            process.wait_for(saying)
+            return process
 
-    yield start
-    for process in started:
-        process.kill()
+        yield start
 
 
 @pytest.fixture

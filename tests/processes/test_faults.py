@@ -8,6 +8,7 @@ from django.db import connections
 
 from accounts.models import User
 from notifications.models import Delivery, State
+from stega import schedules
 from stega.pgque import client
 from stega.pgque.publishing import event_key, publish
 from tests.factories import PASSWORD, make_product, make_ticket
@@ -75,6 +76,7 @@ def test_all_55_events_of_one_batch_are_handled(start, mailbox, settings, people
 
 @pytest.mark.parametrize("alias", ["events", "jobs"])
 def test_a_database_that_is_away_costs_no_page_and_no_event(start, site, mailbox, customer, agent, alias):
+    schedules.install()
     ticket = make_ticket(author=customer, product=make_product())
     start("qcluster", saying="ready for work")
     start("pgque_ticker")
@@ -140,8 +142,9 @@ def test_a_member_leaves_its_group_when_it_stops(start):
 
 @pytest.mark.parametrize("command", [*PROCESSES, "pgque_status"])
 def test_an_unreachable_database_at_the_start_is_one_clear_line(env, command):
-    nowhere = "postgresql://postgres@127.0.0.1:9/nowhere"
-    with manage(command, env={**env, "EVENTS_DATABASE_URL": nowhere, "JOBS_DATABASE_URL": nowhere}) as process:
+    nowhere = "postgresql://postgres@127.0.0.1:9"
+    away = {"EVENTS_DATABASE_URL": f"{nowhere}/events", "JOBS_DATABASE_URL": f"{nowhere}/jobs"}
+    with manage(command, env={**env, **away}) as process:
         code = process.wait()
 
         lines = [line for line in process.output.splitlines() if line.startswith("stega: ")]

@@ -35,21 +35,23 @@ class RunningProcess:
 
     def __init__(self, *command: str, env: Mapping[str, str]) -> None:
         self.command = command
-        self._log = tempfile.NamedTemporaryFile("w+", prefix="stega-process-", suffix=".log")  # noqa: SIM115
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, env=dict(env), stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        descriptor, name = tempfile.mkstemp(prefix="stega-process-", suffix=".log")
+        self._log = Path(name)
+        with open(descriptor, "wb") as log:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=dict(env), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
 
     def __enter__(self) -> "RunningProcess":
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.kill()
-        self._log.close()
+        self._log.unlink()
 
     @property
     def output(self) -> str:
-        return Path(self._log.name).read_text(errors="replace")
+        return self._log.read_text(errors="replace")
 
     @property
     def pid(self) -> int:
