@@ -1230,6 +1230,25 @@ comment on column pgque._window.ntables is 'Number of event tables';
 comment on column pgque._window.from_snapshot is 'Snapshot of the tick before the window';
 comment on column pgque._window.to_snapshot is 'Snapshot of the tick that ends the window';
 
+create or replace function pgque._tables_to_read(
+    i_prefix text,
+    i_ntables integer
+)
+returns setof text
+language sql
+as $$
+-- Empty tables are left out, so that no lock on them hinders a rotation. Advisory
+-- lock (table), shared: refused while a rotation that is not committed yet has
+-- emptied the table, which it does only when nobody has to read it any more.
+select t.name
+from generate_series(0, i_ntables - 1) n
+cross join lateral (select i_prefix || '_' || n) t (name)
+where case when pg_try_advisory_xact_lock_shared(hashtextextended(t.name, 0))
+    then pg_relation_size(to_regclass(t.name)) > 0 else false end
+order by n
+$$;
+comment on function pgque._tables_to_read(text, integer) is 'Event tables of a queue that may hold events to read';
+
 create or replace function pgque._window_sql(
     i_window pgque._window,
     i_columns text,
@@ -1242,7 +1261,6 @@ as $$
 -- transactions begun in between, and those that ran at the first tick and had
 -- ended at the second. The latter are named one by one: a range down to the
 -- oldest running transaction would read everything again for each batch.
--- Empty tables are left out, so that no lock on them hinders a rotation.
 declare
     v_from pg_snapshot := i_window.from_snapshot;
     v_to pg_snapshot := i_window.to_snapshot;
@@ -1253,15 +1271,13 @@ declare
     );
     v_where text := format('(ev_owner is null or ev_owner = %s) and %s', i_window.sub_id, i_filter);
     v_range text := format('ev_txid >= %L and ev_txid < %L', pg_snapshot_xmax(v_from), pg_snapshot_xmax(v_to));
-    v_parts text[] := '{}';
+    v_parts text[] := array[format('select %s from pgque.event_template where false', i_columns)];
     v_table text;
 begin
     if exists (select from pg_snapshot_xip(v_to)) then
         v_range := format('%s and pg_visible_in_snapshot(ev_txid, %L)', v_range, v_to);
     end if;
-    for i in 0..i_window.ntables - 1 loop
-        v_table := i_window.data_pfx || '_' || i;
-        continue when i > 0 and pg_relation_size(to_regclass(v_table)) = 0;
+    for v_table in select pgque._tables_to_read(i_window.data_pfx, i_window.ntables) loop
         v_parts := v_parts || format('select %s from %s where %s and %s', i_columns, v_table, v_range, v_where);
         if v_late is not null then
             v_parts := v_parts
@@ -1420,15 +1436,16 @@ as $$
 -- One index probe per table, whatever the size of the batch.
 declare
     v_event pgque.event_template;
-    v_parts text[] := '{}';
+    v_sql text := (
+        select string_agg(format('select * from %s where ev_id = $1 and pg_visible_in_snapshot(ev_txid, $2)'
+            ' and not pg_visible_in_snapshot(ev_txid, $3) and (ev_owner is null or ev_owner = $4)', t), ' union all ')
+        from pgque._tables_to_read(i_window.data_pfx, i_window.ntables) t
+    );
 begin
-    for i in 0..i_window.ntables - 1 loop
-        continue when i > 0 and pg_relation_size(to_regclass(i_window.data_pfx || '_' || i)) = 0;
-        v_parts := v_parts || format('select * from %s_%s where ev_id = $1 and pg_visible_in_snapshot(ev_txid, $2)'
-            ' and not pg_visible_in_snapshot(ev_txid, $3) and (ev_owner is null or ev_owner = $4)',
-            i_window.data_pfx, i);
-    end loop;
-    execute array_to_string(v_parts, ' union all ') || ' limit 1'
+    if v_sql is null then
+        return null;
+    end if;
+    execute v_sql || ' limit 1'
     into v_event
     using i_event_id, i_window.to_snapshot, i_window.from_snapshot, i_window.sub_id;
     return v_event;
@@ -3050,8 +3067,11 @@ language plpgsql
 as $$
 -- Only transactions that were running or unborn at the snapshot need a look.
 declare
-    v_unread boolean;
+    v_unread boolean := false;
 begin
+    if i_snapshot is null then
+        return true;
+    end if;
     execute format(
         'select exists (select from %s where ev_txid >= %L and not pg_visible_in_snapshot(ev_txid, %L))',
         i_table, pg_snapshot_xmin(i_snapshot), i_snapshot)
@@ -3059,7 +3079,8 @@ begin
     return not v_unread;
 end
 $$;
-comment on function pgque._is_read(text, pg_snapshot) is 'Whether every row of an event table is visible in a snapshot';
+comment on function pgque._is_read(text, pg_snapshot) is
+'Whether every row of an event table is visible in a snapshot; NULL stands for no consumer';
 
 create or replace function pgque._truncate_if_read(
     i_table text,
@@ -3070,16 +3091,18 @@ language plpgsql
 set lock_timeout = '100ms'
 as $$
 -- The exclusive lock keeps every writer out, also one with an old snapshot, so
--- the rows seen under it are all there are. Producers write to another table;
--- readers wait for the lock at most as long as lock_timeout says.
--- False when somebody uses the table or it holds a row that is still to be read.
+-- the rows seen under it are all there are. Only then readers are told to pass
+-- the table by (see _tables_to_read). False, and all locks given back, when
+-- somebody uses the table or it holds a row that is still to be read.
 begin
-    if i_snapshot is not null and not pgque._is_read(i_table, i_snapshot) then
-        return false;
+    if pg_relation_size(i_table::regclass) = 0 then
+        return true;
     end if;
     execute format('lock table %s in access exclusive mode', i_table);
-    if i_snapshot is not null and not pgque._is_read(i_table, i_snapshot) then
-        return false;
+    if not pgque._is_read(i_table, i_snapshot)
+        or not pg_try_advisory_xact_lock(hashtextextended(i_table, 0))
+    then
+        raise lock_not_available;
     end if;
     execute format('truncate %s', i_table);
     return true;

@@ -10,8 +10,11 @@ language plpgsql
 as $$
 -- Only transactions that were running or unborn at the snapshot need a look.
 declare
-    v_unread boolean;
+    v_unread boolean := false;
 begin
+    if i_snapshot is null then
+        return true;
+    end if;
     execute format(
         'select exists (select from %s where ev_txid >= %L and not pg_visible_in_snapshot(ev_txid, %L))',
         i_table, pg_snapshot_xmin(i_snapshot), i_snapshot)
@@ -19,7 +22,8 @@ begin
     return not v_unread;
 end
 $$;
-comment on function pgque._is_read(text, pg_snapshot) is 'Whether every row of an event table is visible in a snapshot';
+comment on function pgque._is_read(text, pg_snapshot) is
+'Whether every row of an event table is visible in a snapshot; NULL stands for no consumer';
 
 create or replace function pgque._truncate_if_read(
     i_table text,
@@ -30,16 +34,18 @@ language plpgsql
 set lock_timeout = '100ms'
 as $$
 -- The exclusive lock keeps every writer out, also one with an old snapshot, so
--- the rows seen under it are all there are. Producers write to another table;
--- readers wait for the lock at most as long as lock_timeout says.
--- False when somebody uses the table or it holds a row that is still to be read.
+-- the rows seen under it are all there are. Only then readers are told to pass
+-- the table by (see _tables_to_read). False, and all locks given back, when
+-- somebody uses the table or it holds a row that is still to be read.
 begin
-    if i_snapshot is not null and not pgque._is_read(i_table, i_snapshot) then
-        return false;
+    if pg_relation_size(i_table::regclass) = 0 then
+        return true;
     end if;
     execute format('lock table %s in access exclusive mode', i_table);
-    if i_snapshot is not null and not pgque._is_read(i_table, i_snapshot) then
-        return false;
+    if not pgque._is_read(i_table, i_snapshot)
+        or not pg_try_advisory_xact_lock(hashtextextended(i_table, 0))
+    then
+        raise lock_not_available;
     end if;
     execute format('truncate %s', i_table);
     return true;
