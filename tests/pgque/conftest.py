@@ -74,9 +74,7 @@ def queue(sql):
     sql.rows("select pgque.create_queue(%s)", [name])
     yield name
     with psycopg.connect(sql.connection.info.dsn, autocommit=True) as connection:
-        connection.execute(
-            "select pgque.drop_queue(queue_name, true) from pgque.queue where queue_name = %s", [name]
-        )
+        connection.execute("select pgque.drop_queue(queue_name, true) from pgque.queue where queue_name = %s", [name])
 
 
 @pytest.fixture

@@ -332,9 +332,13 @@ def test_an_open_maintenance_transaction_blocks_nobody(sql, session, queue, cons
     assert current_table(maintenance, queue) == 1
 
     messages = receive(sql, queue, consumer)
-    sql.rows("select pgque.nack(%s, row(%s,null,null,null,null,null,null,null,null,null)::pgque.message)", [
-        messages[0][1], messages[0][0],
-    ])
+    sql.rows(
+        "select pgque.nack(%s, row(%s,null,null,null,null,null,null,null,null,null)::pgque.message)",
+        [
+            messages[0][1],
+            messages[0][0],
+        ],
+    )
     ack(sql, messages[0][1])
     send(sql, queue, "b")
     sql.rows("select pgque.subscribe(%s, 'another')", [queue])
@@ -362,9 +366,13 @@ def test_a_dead_letter_replayed_twice_at_once_comes_once(sql, session, queue, co
     send(sql, queue, "a")
     tick(sql, queue)
     messages = receive(sql, queue, consumer)
-    sql.rows("select pgque.nack(%s, row(%s,null,null,null,null,null,null,null,null,null)::pgque.message)", [
-        messages[0][1], messages[0][0],
-    ])
+    sql.rows(
+        "select pgque.nack(%s, row(%s,null,null,null,null,null,null,null,null,null)::pgque.message)",
+        [
+            messages[0][1],
+            messages[0][0],
+        ],
+    )
     ack(sql, messages[0][1])
     letter = sql.value("select dl_id from pgque.dlq_inspect(%s)", [queue])
     one, two = session(), session(autocommit=True)
@@ -383,12 +391,17 @@ def test_a_nack_keeps_a_takeover_away_until_its_ack(sql, session, queue):
     send(sql, queue, "1")
     tick(sql, queue)
     messages = receive_coop(sql, queue, "group", "a")
-    sql.rows("update pgque.subscription set sub_active = now() - interval '1 hour' where sub_batch = %s",
-             [messages[0][1]])
+    sql.rows(
+        "update pgque.subscription set sub_active = now() - interval '1 hour' where sub_batch = %s", [messages[0][1]]
+    )
     one = session()
-    one.rows("select pgque.nack(%s, row(%s,null,null,null,null,null,null,null,null,null)::pgque.message)", [
-        messages[0][1], messages[0][0],
-    ])
+    one.rows(
+        "select pgque.nack(%s, row(%s,null,null,null,null,null,null,null,null,null)::pgque.message)",
+        [
+            messages[0][1],
+            messages[0][0],
+        ],
+    )
 
     assert receive_coop(sql, queue, "group", "b", "1 minute") == []
     assert ack(one, messages[0][1]) == 1

@@ -30,7 +30,7 @@ class Session:
 
     def rows(self, sql: LiteralString, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and wait for its rows."""
-        cursor = self.connection.execute(sql, params)
+        cursor = self.connection.execute(sql, params or None)
         return cursor.fetchall() if cursor.description else []
 
     def value(self, sql: LiteralString, params: Sequence[Any] = ()) -> Any:

@@ -52,21 +52,11 @@ comment on column pgque.message.extra3 is 'Free for the producer';
 comment on column pgque.message.extra4 is 'Free for the producer';
 
 create or replace function pgque.version()
-returns text
-language sql
-immutable
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$ select '0.2.2' $$;
+returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '0.2.2' $$;
 comment on function pgque.version() is 'Version of the PgQue API that this engine implements';
 
 create or replace function pgque.engine_version()
-returns text
-language sql
-immutable
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$ select '1.0.0' $$;
+returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '1.0.0' $$;
 comment on function pgque.engine_version() is 'Version of this engine itself; equals the file VERSION';
 
 -- src/10_tables.sql
@@ -303,10 +293,7 @@ create index if not exists dl_queue_time_idx on pgque.dead_letter (dl_queue_id, 
 -- (a parent and queue_ntables children that take turns) and two sequences.
 
 create or replace function pgque.tune_storage(i_queue_name text)
-returns integer
-language plpgsql
-strict
-as $$
+returns integer language plpgsql strict as $$
 -- Event tables are only appended to and truncated: vacuum has nothing to do there.
 declare
     v_table text;
@@ -326,9 +313,7 @@ $$;
 comment on function pgque.tune_storage(text) is 'Set the storage parameters of the event tables of a queue';
 
 create or replace function pgque._create_event_tables(i_queue_id integer)
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     v_parent text := 'event_' || i_queue_id;
     v_table text;
@@ -352,11 +337,7 @@ $$;
 comment on function pgque._create_event_tables(integer) is 'Make the event tables and sequences of a queue';
 
 create or replace function pgque.create_queue(i_queue_name text)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_id integer;
     v_prefix text;
@@ -393,9 +374,7 @@ comment on function pgque.create_queue(text) is
 'Create a queue: 1, or 0 when it exists. Two creators at once: one waits and gets 0';
 
 create or replace function pgque._lock_queue_for_drop(i_queue_name text)
-returns pgque.queue
-language plpgsql
-as $$
+returns pgque.queue language plpgsql as $$
 -- Subscriptions first: a consumer at work holds its own row and may then want
 -- the queue row (foreign keys), never the other way round.
 declare
@@ -415,15 +394,8 @@ end
 $$;
 comment on function pgque._lock_queue_for_drop(text) is 'Lock a queue and its subscriptions in the order that consumers use';
 
-create or replace function pgque.drop_queue(
-    x_queue_name text,
-    x_force boolean
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.drop_queue(x_queue_name text, x_force boolean)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue := pgque._lock_queue_for_drop(x_queue_name);
     v_consumers integer[];
@@ -451,23 +423,12 @@ comment on function pgque.drop_queue(text, boolean) is
 'Drop a queue with its events and dead letters; with force also its subscriptions. Waits for open transactions that used it';
 
 create or replace function pgque.drop_queue(x_queue_name text)
-returns integer
-language plpgsql
-strict
-as $$
-begin
-    return pgque.drop_queue(x_queue_name, false);
-end
-$$;
+returns integer language plpgsql strict as $$
+begin return pgque.drop_queue(x_queue_name, false); end $$;
 comment on function pgque.drop_queue(text) is 'Drop a queue that has no subscription';
 
-create or replace function pgque._check_queue_config(
-    i_name text,
-    i_value text
-)
-returns text
-language plpgsql
-as $$
+create or replace function pgque._check_queue_config(i_name text, i_value text)
+returns text language plpgsql as $$
 -- The type of the setting; raises when the value does not fit it.
 begin
     case i_name
@@ -495,16 +456,8 @@ end
 $$;
 comment on function pgque._check_queue_config(text, text) is 'Type of a queue setting, after a check of its value';
 
-create or replace function pgque.set_queue_config(
-    x_queue_name text,
-    x_param_name text,
-    x_param_value text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.set_queue_config(x_queue_name text, x_param_name text, x_param_value text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_type text;
 begin
@@ -533,17 +486,9 @@ comment on function pgque.set_queue_config(text, text, text) is
 -- readers find the event all the same.
 
 create or replace function pgque._insert_event(
-    i_queue text,
-    i_type text,
-    i_data text,
-    i_extra1 text default null,
-    i_extra2 text default null,
-    i_extra3 text default null,
-    i_extra4 text default null
-)
-returns bigint
-language plpgsql
-as $$
+    i_queue text, i_type text, i_data text, i_extra1 text default null, i_extra2 text default null,
+    i_extra3 text default null, i_extra4 text default null
+) returns bigint language plpgsql as $$
 declare
     v_table text;
     v_disabled boolean;
@@ -569,21 +514,9 @@ comment on function pgque._insert_event(text, text, text, text, text, text, text
 'Append one new event for all consumers; runs with the rights of its caller';
 
 create or replace function pgque.insert_event_raw(
-    queue_name text,
-    ev_id bigint,
-    ev_time timestamptz,
-    ev_owner integer,
-    ev_retry integer,
-    ev_type text,
-    ev_data text,
-    ev_extra1 text,
-    ev_extra2 text,
-    ev_extra3 text,
-    ev_extra4 text
-)
-returns bigint
-language plpgsql
-as $$
+    queue_name text, ev_id bigint, ev_time timestamptz, ev_owner integer, ev_retry integer, ev_type text,
+    ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
+) returns bigint language plpgsql as $$
 -- A sequence value is used up even for a given id: the ticker counts events by it.
 declare
     v_table text;
@@ -611,14 +544,8 @@ comment on function pgque.insert_event_raw(
     text, bigint, timestamptz, integer, integer, text, text, text, text, text, text
 ) is 'Append one event with every field given';
 
-create or replace function pgque._insert_events(
-    i_queue text,
-    i_type text,
-    i_payloads text[]
-)
-returns bigint[]
-language plpgsql
-as $$
+create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
+returns bigint[] language plpgsql as $$
 -- Ids grow in the order of the array, so that sorting them pairs them with it.
 declare
     v_queue pgque.queue;
@@ -651,168 +578,59 @@ comment on function pgque._insert_events(text, text, text[]) is
 'Append events in the order of an array; runs with the rights of its caller';
 
 create or replace function pgque.insert_event(
-    queue_name text,
-    ev_type text,
-    ev_data text,
-    ev_extra1 text,
-    ev_extra2 text,
-    ev_extra3 text,
-    ev_extra4 text
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_event(queue_name, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4);
-end
-$$;
+    queue_name text, ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
+) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_event(queue_name, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4); end $$;
 comment on function pgque.insert_event(text, text, text, text, text, text, text) is
 'Append an event with its extra fields; it becomes readable after commit and the next tick';
 
-create or replace function pgque.insert_event(
-    queue_name text,
-    ev_type text,
-    ev_data text
-)
-returns bigint
-language plpgsql
-as $$
-begin
-    return pgque.insert_event(queue_name, ev_type, ev_data, null, null, null, null);
-end
-$$;
+create or replace function pgque.insert_event(queue_name text, ev_type text, ev_data text)
+returns bigint language plpgsql as $$
+begin return pgque.insert_event(queue_name, ev_type, ev_data, null, null, null, null); end $$;
 comment on function pgque.insert_event(text, text, text) is 'Append an event';
 
-create or replace function pgque.send(
-    queue_name text,
-    payload jsonb
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_event(queue_name, 'default', payload::text);
-end
-$$;
+create or replace function pgque.send(queue_name text, payload jsonb)
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_event(queue_name, 'default', payload::text); end $$;
 comment on function pgque.send(text, jsonb) is 'Append an event of type default: JSON';
 
-create or replace function pgque.send(
-    queue_name text,
-    type_name text,
-    payload jsonb
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_event(queue_name, type_name, payload::text);
-end
-$$;
+create or replace function pgque.send(queue_name text, type_name text, payload jsonb)
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_event(queue_name, type_name, payload::text); end $$;
 comment on function pgque.send(text, text, jsonb) is 'Append an event: JSON';
 
-create or replace function pgque.send(
-    queue_name text,
-    payload text
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_event(queue_name, 'default', payload);
-end
-$$;
+create or replace function pgque.send(queue_name text, payload text)
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_event(queue_name, 'default', payload); end $$;
 comment on function pgque.send(text, text) is 'Append an event of type default: text, kept byte for byte';
 
-create or replace function pgque.send(
-    queue_name text,
-    type_name text,
-    payload text
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_event(queue_name, type_name, payload);
-end
-$$;
+create or replace function pgque.send(queue_name text, type_name text, payload text)
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_event(queue_name, type_name, payload); end $$;
 comment on function pgque.send(text, text, text) is 'Append an event: text, kept byte for byte';
 
-create or replace function pgque.send_batch(
-    queue_name text,
-    payloads jsonb[]
-)
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_events(queue_name, 'default', payloads::text[]);
-end
-$$;
+create or replace function pgque.send_batch(queue_name text, payloads jsonb[])
+returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_events(queue_name, 'default', payloads::text[]); end $$;
 comment on function pgque.send_batch(text, jsonb[]) is 'Append events of type default, ids in input order: JSON';
 
-create or replace function pgque.send_batch(
-    queue_name text,
-    type_name text,
-    payloads jsonb[]
-)
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_events(queue_name, type_name, payloads::text[]);
-end
-$$;
+create or replace function pgque.send_batch(queue_name text, type_name text, payloads jsonb[])
+returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_events(queue_name, type_name, payloads::text[]); end $$;
 comment on function pgque.send_batch(text, text, jsonb[]) is 'Append events, ids in input order: JSON';
 
-create or replace function pgque.send_batch(
-    queue_name text,
-    payloads text[]
-)
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_events(queue_name, 'default', payloads);
-end
-$$;
+create or replace function pgque.send_batch(queue_name text, payloads text[])
+returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_events(queue_name, 'default', payloads); end $$;
 comment on function pgque.send_batch(text, text[]) is 'Append events of type default, ids in input order: text, kept byte for byte';
 
-create or replace function pgque.send_batch(
-    queue_name text,
-    type_name text,
-    payloads text[]
-)
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_events(queue_name, type_name, payloads);
-end
-$$;
+create or replace function pgque.send_batch(queue_name text, type_name text, payloads text[])
+returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_events(queue_name, type_name, payloads); end $$;
 comment on function pgque.send_batch(text, text, text[]) is 'Append events, ids in input order: text, kept byte for byte';
 
 create or replace function pgque.current_event_table(x_queue_name text)
-returns text
-language plpgsql
-as $$
+returns text language plpgsql as $$
 declare
     v_queue pgque.queue;
 begin
@@ -836,9 +654,7 @@ comment on function pgque.current_event_table(text) is 'Name of the table that p
 -- A pass that finds nothing due writes nothing and uses no transaction id.
 
 create or replace function pgque._refuse_old_snapshot()
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         raise exception 'ticks must be made in a READ COMMITTED transaction'
@@ -850,10 +666,7 @@ comment on function pgque._refuse_old_snapshot() is
 'Raise when the transaction keeps one snapshot: its ticks could lie before committed ones';
 
 create or replace function pgque._tick_snapshot()
-returns pg_snapshot
-language sql
-stable
-as $$
+returns pg_snapshot language sql stable as $$
 -- A snapshot does not list its own transaction as running. Listed here, so that
 -- events sent by the transaction that ticks come with the next tick, always.
 select case
@@ -876,10 +689,7 @@ returns table (
     event_seq bigint,
     old_snapshot pg_snapshot,
     new_events bigint
-)
-language sql
-stable
-as $$
+) language sql stable as $$
 -- The only place that decides when to tick. NULL stands for all queues.
 -- No transaction id is asked for: an idle pass must not use one up.
 select q.queue_id, q.queue_name, coalesce(t1.tick_id, 0) + 1, d.event_seq, t1.tick_snapshot, d.new_events
@@ -919,13 +729,8 @@ $$;
 comment on function pgque._due_queues(integer[]) is 'Queues that are to be ticked now, in this statement''s snapshot';
 
 create or replace function pgque._check_tick_state(
-    i_snapshot pg_snapshot,
-    i_new_events bigint,
-    i_event_seq bigint
-)
-returns void
-language plpgsql
-as $$
+    i_snapshot pg_snapshot, i_new_events bigint, i_event_seq bigint
+) returns void language plpgsql as $$
 declare
     v_next_xid xid8 := pg_snapshot_xmax(pg_current_snapshot());
 begin
@@ -949,9 +754,7 @@ create or replace function pgque._tick_queues(i_queue_ids integer[])
 returns table (
     queue_id integer,
     tick_id bigint
-)
-language plpgsql
-as $$
+) language plpgsql as $$
 -- Advisory lock (pgque.tick, queue): held by another ticker means that the queue
 -- is being ticked, so it is skipped. The key share keeps drop_queue away.
 declare
@@ -986,11 +789,7 @@ $$;
 comment on function pgque._tick_queues(integer[]) is 'Tick those of the given queues that are due; any failure ends the call';
 
 create or replace function pgque.ticker()
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_due integer[] := array(select d.queue_id from pgque._due_queues(null) d order by d.queue_name);
     v_id integer;
@@ -1020,11 +819,7 @@ comment on function pgque.ticker() is
 'Tick every queue that is due; the number of ticks made. Any number may run; a failing queue is skipped with a warning';
 
 create or replace function pgque.ticker(i_queue_name text)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue;
 begin
@@ -1049,16 +844,8 @@ comment on function pgque.ticker(text) is 'Tick one queue when it is due: the ti
 -- Ticks on demand: forced, from an outside source, or in a loop.
 
 create or replace function pgque.ticker(
-    i_queue_name text,
-    i_tick_id bigint,
-    i_orig_timestamp timestamptz,
-    i_event_seq bigint
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue_name text, i_tick_id bigint, i_orig_timestamp timestamptz, i_event_seq bigint
+) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue;
     v_last pgque.tick;
@@ -1097,11 +884,7 @@ comment on function pgque.ticker(text, bigint, timestamptz, bigint) is
 'Record a tick that an outside source gives, with the snapshot of now';
 
 create or replace function pgque.force_next_tick(i_queue_name text)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue;
 begin
@@ -1126,23 +909,12 @@ comment on function pgque.force_next_tick(text) is
 'Make the next ticker() call tick this queue; returns the newest tick there is';
 
 create or replace function pgque.force_tick(i_queue_name text)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.force_next_tick(i_queue_name);
-end
-$$;
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.force_next_tick(i_queue_name); end $$;
 comment on function pgque.force_tick(text) is 'Older name of force_next_tick()';
 
 create or replace function pgque.set_tick_period_ms(p_period_ms integer)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     if p_period_ms is null or p_period_ms not between 1 and 1000 or 1000 % p_period_ms <> 0 then
         raise exception 'tick_period_ms must be an exact divisor of 1000 between 1 and 1000 (got %)',
@@ -1155,8 +927,7 @@ $$;
 comment on function pgque.set_tick_period_ms(integer) is 'Set the pause of ticker_loop()';
 
 create or replace procedure pgque.ticker_loop()
-language plpgsql
-as $$
+language plpgsql as $$
 declare
     v_period integer := (select tick_period_ms from pgque.config);
     v_start timestamptz := clock_timestamp();
@@ -1175,24 +946,12 @@ comment on procedure pgque.ticker_loop() is
 'Run ticker() for about one second, committing after each pass; CALL it outside a transaction';
 
 create or replace function pgque.seq_getval(i_seq_name text)
-returns bigint
-language plpgsql
-strict
-as $$
-begin
-    return coalesce(pg_sequence_last_value(i_seq_name::regclass), 1);
-end
-$$;
+returns bigint language plpgsql strict as $$
+begin return coalesce(pg_sequence_last_value(i_seq_name::regclass), 1); end $$;
 comment on function pgque.seq_getval(text) is 'last_value of a sequence, which reads 1 before its first use';
 
-create or replace function pgque.seq_setval(
-    i_seq_name text,
-    i_new_value bigint
-)
-returns bigint
-language plpgsql
-strict
-as $$
+create or replace function pgque.seq_setval(i_seq_name text, i_new_value bigint)
+returns bigint language plpgsql strict as $$
 begin
     if i_new_value > pgque.seq_getval(i_seq_name) then
         return setval(i_seq_name::regclass, i_new_value);
@@ -1230,13 +989,8 @@ comment on column pgque._window.ntables is 'Number of event tables';
 comment on column pgque._window.from_snapshot is 'Snapshot of the tick before the window';
 comment on column pgque._window.to_snapshot is 'Snapshot of the tick that ends the window';
 
-create or replace function pgque._tables_to_read(
-    i_prefix text,
-    i_ntables integer
-)
-returns setof text
-language sql
-as $$
+create or replace function pgque._tables_to_read(i_prefix text, i_ntables integer)
+returns setof text language sql as $$
 -- Empty tables are left out, so that no lock on them hinders a rotation. Advisory
 -- lock (table), shared: refused while a rotation that is not committed yet has
 -- emptied the table, which it does only when nobody has to read it any more.
@@ -1250,13 +1004,8 @@ $$;
 comment on function pgque._tables_to_read(text, integer) is 'Event tables of a queue that may hold events to read';
 
 create or replace function pgque._window_sql(
-    i_window pgque._window,
-    i_columns text,
-    i_filter text default 'true'
-)
-returns text
-language plpgsql
-as $$
+    i_window pgque._window, i_columns text, i_filter text default 'true'
+) returns text language plpgsql as $$
 -- Events that became visible from one snapshot to the other: those with
 -- transactions begun in between, and those that ran at the first tick and had
 -- ended at the second. The latter are named one by one: a range down to the
@@ -1290,15 +1039,8 @@ $$;
 comment on function pgque._window_sql(pgque._window, text, text) is 'Query for the events of a window';
 
 create or replace function pgque._make_window(
-    i_queue_id integer,
-    i_sub_id integer,
-    i_from_tick bigint,
-    i_to_tick bigint
-)
-returns pgque._window
-language plpgsql
-stable
-as $$
+    i_queue_id integer, i_sub_id integer, i_from_tick bigint, i_to_tick bigint
+) returns pgque._window language plpgsql stable as $$
 declare
     v_window pgque._window;
 begin
@@ -1315,9 +1057,7 @@ comment on function pgque._make_window(integer, integer, bigint, bigint) is
 'Window between two ticks; NULL fields when a tick is missing';
 
 create or replace function pgque._batch_window(i_batch_id bigint)
-returns pgque._window
-language plpgsql
-as $$
+returns pgque._window language plpgsql as $$
 declare
     v_sub pgque.subscription;
     v_window pgque._window;
@@ -1336,19 +1076,10 @@ $$;
 comment on function pgque._batch_window(bigint) is 'Window of an open batch; raises when there is none';
 
 create or replace function pgque.find_tick_helper(
-    i_queue_id integer,
-    i_prev_tick_id bigint,
-    i_prev_tick_time timestamptz,
-    i_prev_tick_seq bigint,
-    i_min_count bigint,
-    i_min_interval interval,
-    out next_tick_id bigint,
-    out next_tick_time timestamptz,
+    i_queue_id integer, i_prev_tick_id bigint, i_prev_tick_time timestamptz, i_prev_tick_seq bigint,
+    i_min_count bigint, i_min_interval interval, out next_tick_id bigint, out next_tick_time timestamptz,
     out next_tick_seq bigint
-)
-language plpgsql
-stable
-as $$
+) language plpgsql stable as $$
 -- A backlog of more than twice the wish is cut at the first tick that fulfils it.
 declare
     v_new pgque.tick;
@@ -1382,15 +1113,8 @@ comment on function pgque.find_tick_helper(integer, bigint, timestamptz, bigint,
 'Tick at which a batch of a wanted size or age ends; NULL when there is not enough yet';
 
 create or replace function pgque._window_end(
-    i_queue_id integer,
-    i_from_tick bigint,
-    i_min_lag interval,
-    i_min_count bigint,
-    i_min_interval interval
-)
-returns bigint
-language plpgsql
-as $$
+    i_queue_id integer, i_from_tick bigint, i_min_lag interval, i_min_count bigint, i_min_interval interval
+) returns bigint language plpgsql as $$
 -- Ticks between which no event was sent are passed over in one window: it ends at
 -- the first tick with a new event count, else at the newest one. That loses
 -- nothing, for a window may always be joined with the next.
@@ -1426,13 +1150,8 @@ $$;
 comment on function pgque._window_end(integer, bigint, interval, bigint, interval) is
 'Tick that ends the next window of a cursor; NULL when there is none yet';
 
-create or replace function pgque._find_event(
-    i_window pgque._window,
-    i_event_id bigint
-)
-returns pgque.event_template
-language plpgsql
-as $$
+create or replace function pgque._find_event(i_window pgque._window, i_event_id bigint)
+returns pgque.event_template language plpgsql as $$
 -- One index probe per table, whatever the size of the batch.
 declare
     v_event pgque.event_template;
@@ -1457,14 +1176,8 @@ comment on function pgque._find_event(pgque._window, bigint) is 'Event of a wind
 
 -- Opening, reading and finishing the batches of a consumer.
 
-create or replace function pgque._check_normal(
-    i_sub pgque.subscription,
-    i_queue text,
-    i_consumer text
-)
-returns void
-language plpgsql
-as $$
+create or replace function pgque._check_normal(i_sub pgque.subscription, i_queue text, i_consumer text)
+returns void language plpgsql as $$
 begin
     if i_sub.sub_id is null then
         raise exception 'Not subscriber to queue: %/%', i_queue, i_consumer;
@@ -1482,14 +1195,8 @@ $$;
 comment on function pgque._check_normal(pgque.subscription, text, text) is
 'Raise unless the subscription exists and stands for itself';
 
-create or replace function pgque._find_subscription(
-    i_queue text,
-    i_consumer text
-)
-returns pgque.subscription
-language sql
-stable
-as $$
+create or replace function pgque._find_subscription(i_queue text, i_consumer text)
+returns pgque.subscription language sql stable as $$
 select s
 from pgque.queue q
 join pgque.subscription s on s.sub_queue = q.queue_id
@@ -1499,23 +1206,10 @@ $$;
 comment on function pgque._find_subscription(text, text) is 'Subscription by names, not locked';
 
 create or replace function pgque.next_batch_custom(
-    i_queue_name text,
-    i_consumer_name text,
-    i_min_lag interval,
-    i_min_count integer,
-    i_min_interval interval,
-    out batch_id bigint,
-    out cur_tick_id bigint,
-    out prev_tick_id bigint,
-    out cur_tick_time timestamptz,
-    out prev_tick_time timestamptz,
-    out cur_tick_event_seq bigint,
-    out prev_tick_event_seq bigint
-)
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue_name text, i_consumer_name text, i_min_lag interval, i_min_count integer, i_min_interval interval,
+    out batch_id bigint, out cur_tick_id bigint, out prev_tick_id bigint, out cur_tick_time timestamptz,
+    out prev_tick_time timestamptz, out cur_tick_event_seq bigint, out prev_tick_event_seq bigint
+) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- First a look without any lock: an idle poll leaves no trace. Then the row is
 -- locked alone, and only later statements read ticks, so that a session which
 -- waited for the lock sees the ticks that belong to the row it got.
@@ -1561,18 +1255,10 @@ comment on function pgque.next_batch_custom(text, text, interval, integer, inter
 'Open the next batch of a wanted age or size, or give the open one again; NULL when there is none. A second session of the same consumer waits for the commit of the first';
 
 create or replace function pgque.next_batch_info(
-    i_queue_name text,
-    i_consumer_name text,
-    out batch_id bigint,
-    out cur_tick_id bigint,
-    out prev_tick_id bigint,
-    out cur_tick_time timestamptz,
-    out prev_tick_time timestamptz,
-    out cur_tick_event_seq bigint,
+    i_queue_name text, i_consumer_name text, out batch_id bigint, out cur_tick_id bigint, out prev_tick_id bigint,
+    out cur_tick_time timestamptz, out prev_tick_time timestamptz, out cur_tick_event_seq bigint,
     out prev_tick_event_seq bigint
-)
-language plpgsql
-as $$
+) language plpgsql as $$
 begin
     select * into batch_id, cur_tick_id, prev_tick_id, cur_tick_time, prev_tick_time,
         cur_tick_event_seq, prev_tick_event_seq
@@ -1581,38 +1267,17 @@ end
 $$;
 comment on function pgque.next_batch_info(text, text) is 'Open the next batch and describe it';
 
-create or replace function pgque.next_batch(
-    i_queue_name text,
-    i_consumer_name text
-)
-returns bigint
-language plpgsql
-as $$
-begin
-    return (select b.batch_id from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) b);
-end
-$$;
+create or replace function pgque.next_batch(i_queue_name text, i_consumer_name text)
+returns bigint language plpgsql as $$
+begin return (select b.batch_id from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) b); end $$;
 comment on function pgque.next_batch(text, text) is
 'Open the next batch, or give the open one again; NULL when there is none';
 
 create or replace function pgque.get_batch_events(
-    x_batch_id bigint,
-    out ev_id bigint,
-    out ev_time timestamptz,
-    out ev_txid bigint,
-    out ev_retry integer,
-    out ev_type text,
-    out ev_data text,
-    out ev_extra1 text,
-    out ev_extra2 text,
-    out ev_extra3 text,
+    x_batch_id bigint, out ev_id bigint, out ev_time timestamptz, out ev_txid bigint, out ev_retry integer,
+    out ev_type text, out ev_data text, out ev_extra1 text, out ev_extra2 text, out ev_extra3 text,
     out ev_extra4 text
-)
-returns setof record
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- The sum in "order by" keeps the planner from walking the whole index on ev_id.
 begin
     return query execute format('select ev_id, ev_time, ev_txid::text::bigint, ev_retry, ev_type, ev_data,'
@@ -1624,24 +1289,10 @@ comment on function pgque.get_batch_events(bigint) is
 'All events of an open batch in the order of their ids; may be read through a cursor in pages';
 
 create or replace function pgque.get_batch_cursor(
-    i_batch_id bigint,
-    i_cursor_name text,
-    i_quick_limit integer,
-    i_extra_where text,
-    out ev_id bigint,
-    out ev_time timestamptz,
-    out ev_txid bigint,
-    out ev_retry integer,
-    out ev_type text,
-    out ev_data text,
-    out ev_extra1 text,
-    out ev_extra2 text,
-    out ev_extra3 text,
-    out ev_extra4 text
-)
-returns setof record
-language plpgsql
-as $$
+    i_batch_id bigint, i_cursor_name text, i_quick_limit integer, i_extra_where text, out ev_id bigint,
+    out ev_time timestamptz, out ev_txid bigint, out ev_retry integer, out ev_type text, out ev_data text,
+    out ev_extra1 text, out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
+) returns setof record language plpgsql as $$
 declare
     v_cursor refcursor := i_cursor_name;
 begin
@@ -1659,37 +1310,16 @@ comment on function pgque.get_batch_cursor(bigint, text, integer, text) is
 'Open a named cursor over a batch, narrowed by a piece of SQL, and return its first rows';
 
 create or replace function pgque.get_batch_cursor(
-    i_batch_id bigint,
-    i_cursor_name text,
-    i_quick_limit integer,
-    out ev_id bigint,
-    out ev_time timestamptz,
-    out ev_txid bigint,
-    out ev_retry integer,
-    out ev_type text,
-    out ev_data text,
-    out ev_extra1 text,
-    out ev_extra2 text,
-    out ev_extra3 text,
-    out ev_extra4 text
-)
-returns setof record
-language plpgsql
-strict
-as $$
-begin
-    return query select * from pgque.get_batch_cursor(i_batch_id, i_cursor_name, i_quick_limit, null);
-end
-$$;
+    i_batch_id bigint, i_cursor_name text, i_quick_limit integer, out ev_id bigint, out ev_time timestamptz,
+    out ev_txid bigint, out ev_retry integer, out ev_type text, out ev_data text, out ev_extra1 text,
+    out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
+) returns setof record language plpgsql strict as $$
+begin return query select * from pgque.get_batch_cursor(i_batch_id, i_cursor_name, i_quick_limit, null); end $$;
 comment on function pgque.get_batch_cursor(bigint, text, integer) is
 'Open a named cursor over a batch and return its first rows';
 
 create or replace function pgque.finish_batch(x_batch_id bigint)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     update pgque.subscription
     set sub_last_tick = case when sub_role = 'normal' then sub_next_tick end,
@@ -1711,15 +1341,8 @@ comment on function pgque.finish_batch(bigint) is
 'Finish a whole batch and move the cursor: 1, or 0 with a warning when the batch is no longer open';
 
 create or replace function pgque.ack(i_batch_id bigint)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.finish_batch(i_batch_id);
-end
-$$;
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.finish_batch(i_batch_id); end $$;
 comment on function pgque.ack(bigint) is
 'Finish a whole batch, also events never read: 1, or 0 with a warning when the batch is no longer open, as after a takeover';
 
@@ -1728,9 +1351,7 @@ comment on function pgque.ack(bigint) is
 -- Consumers: subscribe, unsubscribe, receive.
 
 create or replace function pgque._consumer_id(i_consumer text)
-returns integer
-language plpgsql
-as $$
+returns integer language plpgsql as $$
 -- The row is locked only against deletion, so that consumers with one name on
 -- many queues do not wait for each other.
 declare
@@ -1748,9 +1369,7 @@ $$;
 comment on function pgque._consumer_id(text) is 'Id of a consumer, made when new';
 
 create or replace function pgque._forget_consumers(i_consumer_ids integer[])
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 -- A row that somebody else holds is being subscribed again and stays.
 declare
     v_ids integer[];
@@ -1769,15 +1388,8 @@ comment on function pgque._forget_consumers(integer[]) is
 'Delete consumers that have no subscription left, and with them their dead letters';
 
 create or replace function pgque.register_consumer_at(
-    x_queue_name text,
-    x_consumer_name text,
-    x_tick_pos bigint
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    x_queue_name text, x_consumer_name text, x_tick_pos bigint
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- The lock on the tick keeps a rotation from deleting it before the cursor on it
 -- is committed.
 declare
@@ -1824,46 +1436,19 @@ $$;
 comment on function pgque.register_consumer_at(text, text, bigint) is
 'Subscribe at a tick, or move an existing cursor there and drop its open batch: 1 when new';
 
-create or replace function pgque.register_consumer(
-    x_queue_name text,
-    x_consumer_id text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.register_consumer_at(x_queue_name, x_consumer_id, null);
-end
-$$;
+create or replace function pgque.register_consumer(x_queue_name text, x_consumer_id text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.register_consumer_at(x_queue_name, x_consumer_id, null); end $$;
 comment on function pgque.register_consumer(text, text) is 'Older name of subscribe()';
 
-create or replace function pgque.subscribe(
-    queue text,
-    consumer text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.register_consumer_at(queue, consumer, null);
-end
-$$;
+create or replace function pgque.subscribe(queue text, consumer text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.register_consumer_at(queue, consumer, null); end $$;
 comment on function pgque.subscribe(text, text) is
 'Subscribe at the newest tick: 1 when new, 0 when already there. Any number may do so at once';
 
-create or replace function pgque.unregister_consumer(
-    x_queue_name text,
-    x_consumer_name text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.unregister_consumer(x_queue_name text, x_consumer_name text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._find_subscription(x_queue_name, x_consumer_name);
 begin
@@ -1903,28 +1488,13 @@ $$;
 comment on function pgque.unregister_consumer(text, text) is
 'Unsubscribe: pending retries go, and with the last subscription also the dead letters. 0 when not subscribed';
 
-create or replace function pgque.unsubscribe(
-    queue text,
-    consumer text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.unregister_consumer(queue, consumer);
-end
-$$;
+create or replace function pgque.unsubscribe(queue text, consumer text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.unregister_consumer(queue, consumer); end $$;
 comment on function pgque.unsubscribe(text, text) is 'Unsubscribe, as unregister_consumer()';
 
-create or replace function pgque._messages_sql(
-    i_batch_id bigint,
-    i_max_return integer
-)
-returns text
-language plpgsql
-as $$
+create or replace function pgque._messages_sql(i_batch_id bigint, i_max_return integer)
+returns text language plpgsql as $$
 -- One row more than allowed is asked for, to notice an overflow cheaply.
 begin
     return format('select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time,'
@@ -1935,16 +1505,8 @@ end
 $$;
 comment on function pgque._messages_sql(bigint, integer) is 'Query for the messages of an open batch';
 
-create or replace function pgque.receive(
-    i_queue text,
-    i_consumer text,
-    i_max_return integer default 100
-)
-returns setof pgque.message
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.receive(i_queue text, i_consumer text, i_max_return integer default 100)
+returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_batch_id bigint;
     v_count bigint;
@@ -1978,9 +1540,7 @@ comment on function pgque.receive(text, text, integer) is
 -- then written again for that subscription only, with its id and a higher count.
 
 create or replace function pgque._lock_batch(i_batch_id bigint)
-returns pgque.subscription
-language plpgsql
-as $$
+returns pgque.subscription language plpgsql as $$
 -- Held until commit, so that no takeover slips between a nack and its ack.
 declare
     v_sub pgque.subscription;
@@ -1992,13 +1552,8 @@ $$;
 comment on function pgque._lock_batch(bigint) is 'Subscription that holds a batch, locked; NULL fields when there is none';
 
 create or replace function pgque._retry_event(
-    i_sub pgque.subscription,
-    i_event pgque.event_template,
-    i_retry_after timestamptz
-)
-returns integer
-language plpgsql
-as $$
+    i_sub pgque.subscription, i_event pgque.event_template, i_retry_after timestamptz
+) returns integer language plpgsql as $$
 begin
     insert into pgque.retry_queue (
         ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry,
@@ -2017,14 +1572,8 @@ comment on function pgque._retry_event(pgque.subscription, pgque.event_template,
 'Put an event into the retry queue: 1, or 0 when it is there already';
 
 create or replace function pgque._fail_event(
-    i_sub pgque.subscription,
-    i_event pgque.event_template,
-    i_retry_after timestamptz,
-    i_reason text
-)
-returns void
-language plpgsql
-as $$
+    i_sub pgque.subscription, i_event pgque.event_template, i_retry_after timestamptz, i_reason text
+) returns void language plpgsql as $$
 -- The rule of retries and dead letters, for nack and for removed members.
 begin
     if coalesce(i_event.ev_retry, 0)
@@ -2040,16 +1589,8 @@ comment on function pgque._fail_event(pgque.subscription, pgque.event_template, 
 'Retry an event, or make it a dead letter when its retries ran out';
 
 create or replace function pgque.nack(
-    i_batch_id bigint,
-    i_msg pgque.message,
-    i_retry_after interval default '00:01:00',
-    i_reason text default null
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_batch_id bigint, i_msg pgque.message, i_retry_after interval default '00:01:00', i_reason text default null
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- Of the message only the id counts: everything else is read from the event.
 declare
     v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
@@ -2072,16 +1613,8 @@ $$;
 comment on function pgque.nack(bigint, pgque.message, interval, text) is
 'Send one message of an open batch back for later, or to the dead letters when its retries ran out. The batch stays open: ack it in the same transaction';
 
-create or replace function pgque.event_retry(
-    x_batch_id bigint,
-    x_event_id bigint,
-    x_retry_time timestamptz
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.event_retry(x_batch_id bigint, x_event_id bigint, x_retry_time timestamptz)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._lock_batch(x_batch_id);
     v_event pgque.event_template;
@@ -2098,42 +1631,17 @@ $$;
 comment on function pgque.event_retry(bigint, bigint, timestamptz) is
 'Retry one event at a time, whatever its count: 1, or 0 when it waits already';
 
-create or replace function pgque.event_retry(
-    x_batch_id bigint,
-    x_event_id bigint,
-    x_retry_seconds integer
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.event_retry(x_batch_id, x_event_id, now() + make_interval(secs => x_retry_seconds));
-end
-$$;
+create or replace function pgque.event_retry(x_batch_id bigint, x_event_id bigint, x_retry_seconds integer)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.event_retry(x_batch_id, x_event_id, now() + make_interval(secs => x_retry_seconds)); end $$;
 comment on function pgque.event_retry(bigint, bigint, integer) is
 'Retry one event after some seconds, whatever its count: 1, or 0 when it waits already';
 
 create or replace function pgque.event_retry_raw(
-    x_queue text,
-    x_consumer text,
-    x_retry_after timestamptz,
-    x_ev_id bigint,
-    x_ev_time timestamptz,
-    x_ev_retry integer,
-    x_ev_type text,
-    x_ev_data text,
-    x_ev_extra1 text,
-    x_ev_extra2 text,
-    x_ev_extra3 text,
+    x_queue text, x_consumer text, x_retry_after timestamptz, x_ev_id bigint, x_ev_time timestamptz,
+    x_ev_retry integer, x_ev_type text, x_ev_data text, x_ev_extra1 text, x_ev_extra2 text, x_ev_extra3 text,
     x_ev_extra4 text
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._find_subscription(x_queue, x_consumer);
     v_id bigint;
@@ -2158,15 +1666,8 @@ comment on function pgque.event_retry_raw(
     text, text, timestamptz, bigint, timestamptz, integer, text, text, text, text, text, text
 ) is 'Put an event with every field given into the retry queue of a consumer';
 
-create or replace function pgque.batch_retry(
-    i_batch_id bigint,
-    i_retry_seconds integer
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.batch_retry(i_batch_id bigint, i_retry_seconds integer)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
     v_count integer;
@@ -2188,9 +1689,7 @@ comment on function pgque.batch_retry(bigint, integer) is
 'Retry every event of a batch, whatever its count; the number of events newly queued';
 
 create or replace function pgque._reinsert_due(i_queue_id integer)
-returns integer
-language plpgsql
-as $$
+returns integer language plpgsql as $$
 -- Each event uses up a sequence value, so that the ticker counts it as new.
 declare
     v_queue pgque.queue;
@@ -2214,11 +1713,7 @@ $$;
 comment on function pgque._reinsert_due(integer) is 'Write the due retries of a queue into its event table again';
 
 create or replace function pgque.maint_retry_events()
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue record;
     v_count integer := 0;
@@ -2250,13 +1745,8 @@ comment on function pgque.maint_retry_events() is
 -- are replayed or purged.
 
 create or replace function pgque._bury_event(
-    i_sub pgque.subscription,
-    i_event pgque.event_template,
-    i_reason text
-)
-returns void
-language plpgsql
-as $$
+    i_sub pgque.subscription, i_event pgque.event_template, i_reason text
+) returns void language plpgsql as $$
 -- Members of a group come and go: their dead letters belong to the main consumer.
 begin
     insert into pgque.dead_letter (
@@ -2275,24 +1765,10 @@ comment on function pgque._bury_event(pgque.subscription, pgque.event_template, 
 'Make an event a dead letter, once per consumer';
 
 create or replace function pgque.event_dead(
-    i_batch_id bigint,
-    i_event_id bigint,
-    i_reason text,
-    i_ev_time timestamptz,
-    i_ev_txid xid8,
-    i_ev_retry integer,
-    i_ev_type text,
-    i_ev_data text,
-    i_ev_extra1 text default null,
-    i_ev_extra2 text default null,
-    i_ev_extra3 text default null,
-    i_ev_extra4 text default null
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_batch_id bigint, i_event_id bigint, i_reason text, i_ev_time timestamptz, i_ev_txid xid8, i_ev_retry integer,
+    i_ev_type text, i_ev_data text, i_ev_extra1 text default null, i_ev_extra2 text default null,
+    i_ev_extra3 text default null, i_ev_extra4 text default null
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
 begin
@@ -2311,15 +1787,8 @@ comment on function pgque.event_dead(
     bigint, bigint, text, timestamptz, xid8, integer, text, text, text, text, text, text
 ) is 'Make a dead letter from the given fields, for the consumer that holds the batch';
 
-create or replace function pgque.dlq_inspect(
-    i_queue_name text,
-    i_limit_count integer default 100
-)
-returns setof pgque.dead_letter
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.dlq_inspect(i_queue_name text, i_limit_count integer default 100)
+returns setof pgque.dead_letter language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     return query
     select d.*
@@ -2333,11 +1802,7 @@ $$;
 comment on function pgque.dlq_inspect(text, integer) is 'Dead letters of a queue, newest first';
 
 create or replace function pgque.dlq_replay(i_dead_letter_id bigint)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- Deleting first makes a second replay of the same letter wait and find nothing.
 declare
     v_letter pgque.dead_letter;
@@ -2365,15 +1830,8 @@ comment on function pgque.dlq_replay(bigint) is
 'Send a dead letter again, as a new event and only to the consumer that gave it up; returns the new event id';
 
 create or replace function pgque.dlq_replay_all(
-    i_queue_name text,
-    out replayed bigint,
-    out failed bigint,
-    out first_error text
-)
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue_name text, out replayed bigint, out failed bigint, out first_error text
+) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_id bigint;
 begin
@@ -2401,15 +1859,8 @@ $$;
 comment on function pgque.dlq_replay_all(text) is
 'Replay the dead letters of a queue one by one; those that fail stay. Letters that another session replays are left to it';
 
-create or replace function pgque.dlq_purge(
-    i_queue_name text,
-    i_older_than interval default '30 days'
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.dlq_purge(i_queue_name text, i_older_than interval default '30 days')
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_count integer;
 begin
@@ -2422,297 +1873,28 @@ end
 $$;
 comment on function pgque.dlq_purge(text, interval) is 'Delete dead letters older than an interval; their number';
 
--- src/70_subconsumers.sql
+-- src/68_group_windows.sql
 
 -- Cooperative consumers: a group shares one cursor (the coop_main row) and hands
 -- whole windows to its members (coop_member rows). All rows of a group have one
 -- sub_id, so that retries come back to the group.
 --
--- Handing out needs no lock on the main row for longer than the cursor takes to
--- move: a window is claimed by an advisory lock on its first tick, which tells
--- other sessions of a claim that is not committed yet, and by a row in
--- coop_window when the cursor cannot be moved over it at once.
-
-create or replace function pgque._validate_coop_names(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text
-)
-returns void
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    if coalesce(i_queue, '') = '' then
-        raise exception 'queue name must not be empty';
-    end if;
-    if coalesce(i_consumer, '') = '' then
-        raise exception 'consumer name must not be empty';
-    end if;
-    if coalesce(i_subconsumer, '') = '' then
-        raise exception 'subconsumer name must not be empty';
-    end if;
-    if position('.' in i_consumer) > 0 then
-        raise exception 'cooperative consumer name must not contain dot: %', i_consumer;
-    end if;
-    if position('.' in i_subconsumer) > 0 then
-        raise exception 'cooperative subconsumer name must not contain dot: %', i_subconsumer;
-    end if;
-end
-$$;
-comment on function pgque._validate_coop_names(text, text, text) is
-'Experimental in PgQue 0.2. Raise when a name cannot be used for a group';
-
-create or replace function pgque._clear_member_cursor(
-    p_queue_id integer,
-    p_consumer_id integer
-)
-returns void
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    update pgque.subscription
-    set sub_last_tick = null, sub_next_tick = null, sub_batch = null, sub_active = clock_timestamp()
-    where sub_queue = p_queue_id and sub_consumer = p_consumer_id;
-end
-$$;
-comment on function pgque._clear_member_cursor(integer, integer) is
-'Experimental in PgQue 0.2. Take the open batch away from a member';
+-- This file finds the window to hand out next. It needs the main row for no longer
+-- than the cursor takes to move: a window is claimed by an advisory lock on its
+-- first tick, which tells other sessions of a claim that is not committed yet, and
+-- by a row in coop_window when the cursor cannot be moved over it at once.
 
 create or replace function pgque._lock_group(i_sub_id integer)
-returns void
-language sql
-as $$
+returns void language sql as $$
 -- Sessions that hand out ordinary windows share this lock; whoever needs the
 -- group at rest (windows of a wanted size, end of the group) takes it alone.
 select pg_advisory_xact_lock(hashtext('pgque.group'), i_sub_id)
 $$;
 comment on function pgque._lock_group(integer) is 'Wait until no window of a group is being handed out';
 
-create or replace function pgque._ensure_main(
-    i_queue text,
-    i_consumer text,
-    i_convert_normal boolean
-)
-returns pgque.subscription
-language plpgsql
-as $$
-declare
-    v_main pgque.subscription;
-begin
-    perform pgque.register_consumer_at(i_queue, i_consumer, null);
-    v_main := pgque._find_subscription(i_queue, i_consumer);
-    select * into v_main
-    from pgque.subscription
-    where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer
-    for no key update;
-    if v_main.sub_role = 'normal' then
-        if not i_convert_normal then
-            raise exception 'consumer % on queue % is already a normal consumer; explicit conversion is required',
-                i_consumer, i_queue;
-        end if;
-        if v_main.sub_batch is not null then
-            raise exception 'cannot convert active normal consumer % on queue % to cooperative main',
-                i_consumer, i_queue;
-        end if;
-        update pgque.subscription set sub_role = 'coop_main'
-        where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer;
-    end if;
-    return v_main;
-end
-$$;
-comment on function pgque._ensure_main(text, text, boolean) is 'Main row of a group, made or converted when needed';
-
-create or replace function pgque.register_subconsumer(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_convert_normal boolean default false
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-declare
-    v_main pgque.subscription;
-    v_member pgque.subscription;
-    v_name text := i_consumer || '.' || i_subconsumer;
-    v_is_new boolean;
-begin
-    perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
-    v_main := pgque._find_subscription(i_queue, i_consumer);
-    v_is_new := v_main.sub_id is null;
-    if v_is_new or v_main.sub_role = 'normal' then
-        v_main := pgque._ensure_main(i_queue, i_consumer, v_is_new or coalesce(i_convert_normal, false));
-    elsif v_main.sub_role <> 'coop_main' then
-        raise exception 'consumer % on queue % is not a cooperative main consumer', i_consumer, i_queue;
-    end if;
-
-    insert into pgque.subscription (sub_id, sub_queue, sub_consumer, sub_role)
-    values (v_main.sub_id, v_main.sub_queue, pgque._consumer_id(v_name), 'coop_member')
-    on conflict do nothing;
-    if found then
-        return 1;
-    end if;
-    v_member := pgque._find_subscription(i_queue, v_name);
-    if v_member.sub_role <> 'coop_member' or v_member.sub_id <> v_main.sub_id then
-        raise exception 'consumer name % on queue % is already registered incompatibly', v_name, i_queue;
-    end if;
-    update pgque.subscription set sub_active = clock_timestamp()
-    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer;
-    return v_is_new::integer;
-end
-$$;
-comment on function pgque.register_subconsumer(text, text, text, boolean) is
-'Experimental in PgQue 0.2. Join a group, which is made at the newest tick when new: 1, or 0 when already in it. Any number may do so at once';
-
-create or replace function pgque.subscribe_subconsumer(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_convert_normal boolean default false
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, i_convert_normal);
-end
-$$;
-comment on function pgque.subscribe_subconsumer(text, text, text, boolean) is
-'Experimental in PgQue 0.2. Join a group, as register_subconsumer()';
-
-create or replace function pgque.touch_subconsumer(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-declare
-    v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
-begin
-    update pgque.subscription set sub_active = clock_timestamp()
-    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer and sub_role = 'coop_member';
-    return found::integer;
-end
-$$;
-comment on function pgque.touch_subconsumer(text, text, text) is
-'Experimental in PgQue 0.2. Sign of life of a member at work: 1, or 0 when it is unknown';
-
-create or replace function pgque._remove_member(i_member pgque.subscription)
-returns integer
-language plpgsql
-as $$
--- The group ends with its last member; its cursor becomes that of a normal
--- consumer. Windows that the cursor could not pass yet are then read again.
-begin
-    delete from pgque.subscription
-    where sub_queue = i_member.sub_queue and sub_consumer = i_member.sub_consumer;
-    perform pgque._forget_consumers(array[i_member.sub_consumer]);
-    if not exists (
-        select from pgque.subscription
-        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
-    ) then
-        perform pgque._lock_group(i_member.sub_id);
-        perform pgque._move_group_cursor(s.sub_queue, s.sub_consumer, null, null)
-        from pgque.subscription s
-        where s.sub_queue = i_member.sub_queue and s.sub_id = i_member.sub_id and s.sub_role = 'coop_main';
-        delete from pgque.coop_window w
-        using pgque.subscription s
-        where s.sub_queue = i_member.sub_queue and s.sub_id = i_member.sub_id and s.sub_role = 'coop_main'
-            and w.cw_queue = s.sub_queue and w.cw_consumer = s.sub_consumer;
-        update pgque.subscription set sub_role = 'normal'
-        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_main';
-    end if;
-    return 1;
-end
-$$;
-comment on function pgque._remove_member(pgque.subscription) is 'Take a member without open batch out of its group';
-
-create or replace function pgque.unregister_subconsumer(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_batch_handling integer default 0
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-declare
-    v_member pgque.subscription;
-    v_event pgque.event_template;
-begin
-    perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
-    if i_batch_handling is null or i_batch_handling not in (0, 1) then
-        raise exception 'unsupported batch_handling value: %', i_batch_handling;
-    end if;
-    v_member := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
-    select * into v_member
-    from pgque.subscription
-    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer and sub_role = 'coop_member'
-    for update;
-    if not found then
-        return 0;
-    end if;
-    if v_member.sub_batch is not null then
-        if i_batch_handling = 0 then
-            raise exception 'cannot unregister active cooperative subconsumer %/%/% without batch_handling = 1',
-                i_queue, i_consumer, i_subconsumer;
-        end if;
-        for v_event in execute pgque._window_sql(pgque._batch_window(v_member.sub_batch), '*') loop
-            perform pgque._fail_event(v_member, v_event, now() + interval '1 minute', 'subconsumer unregistered');
-        end loop;
-    end if;
-    return pgque._remove_member(v_member);
-end
-$$;
-comment on function pgque.unregister_subconsumer(text, text, text, integer) is
-'Experimental in PgQue 0.2. Leave a group: 1, or 0 when unknown. With batch_handling 1 the events of an open batch are retried in a minute';
-
-create or replace function pgque.unsubscribe_subconsumer(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_batch_handling integer default 0
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.unregister_subconsumer(i_queue, i_consumer, i_subconsumer, i_batch_handling);
-end
-$$;
-comment on function pgque.unsubscribe_subconsumer(text, text, text, integer) is
-'Experimental in PgQue 0.2. Leave a group, as unregister_subconsumer()';
-
--- src/75_group_batches.sql
-
--- Batches of a group: find the next free window, hand it to a member, take it
--- over from a silent one.
-
 create or replace function pgque._move_group_cursor(
-    i_queue_id integer,
-    i_main_id integer,
-    i_from_tick bigint,
-    i_to_tick bigint
-)
-returns void
-language plpgsql
-as $$
+    i_queue_id integer, i_main_id integer, i_from_tick bigint, i_to_tick bigint
+) returns void language plpgsql as $$
 -- Records a window as handed out. When another session holds the main row, the
 -- window stays in coop_window and a later call moves the cursor over it.
 declare
@@ -2750,15 +1932,9 @@ comment on function pgque._move_group_cursor(integer, integer, bigint, bigint) i
 'Mark a window as handed out and move the cursor of the group as far as it goes';
 
 create or replace function pgque._claim_window(
-    i_main pgque.subscription,
-    i_min_lag interval,
-    i_min_count bigint,
-    i_min_interval interval,
-    out from_tick bigint,
-    out to_tick bigint
-)
-language plpgsql
-as $$
+    i_main pgque.subscription, i_min_lag interval, i_min_count bigint, i_min_interval interval,
+    out from_tick bigint, out to_tick bigint
+) language plpgsql as $$
 -- Walks from the cursor over windows that are handed out (rows) or being handed
 -- out (advisory locks). A window ends where the event count changes, so that all
 -- sessions see the same borders, and never beyond the start of a known one.
@@ -2791,13 +1967,8 @@ $$;
 comment on function pgque._claim_window(pgque.subscription, interval, bigint, interval) is
 'Next free window of a group, locked until commit; NULL end when there is none';
 
-create or replace function pgque._window_is_free(
-    i_main pgque.subscription,
-    i_from_tick bigint
-)
-returns boolean
-language sql
-as $$
+create or replace function pgque._window_is_free(i_main pgque.subscription, i_from_tick bigint)
+returns boolean language sql as $$
 select not exists (
         select from pgque.coop_window w
         where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
@@ -2812,16 +1983,230 @@ $$;
 comment on function pgque._window_is_free(pgque.subscription, bigint) is
 'Whether no committed transaction has handed out the window at this tick';
 
+create or replace function pgque._next_free_window(
+    i_main pgque.subscription, i_min_lag interval, i_min_count bigint, i_min_interval interval,
+    out from_tick bigint, out to_tick bigint
+) language plpgsql as $$
+-- Windows of a wanted size have borders that other sessions cannot foresee: for
+-- them the group is locked alone. A claim is checked again once it is locked,
+-- for the session that held it before may have committed meanwhile.
+begin
+    if i_min_count is not null or i_min_interval is not null then
+        perform pgque._lock_group(i_main.sub_id);
+    else
+        perform pg_advisory_xact_lock_shared(hashtext('pgque.group'), i_main.sub_id);
+    end if;
+    loop
+        select * into i_main
+        from pgque.subscription
+        where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer;
+        select c.from_tick, c.to_tick into from_tick, to_tick
+        from pgque._claim_window(i_main, i_min_lag, i_min_count, i_min_interval) c;
+        exit when to_tick is null or pgque._window_is_free(i_main, from_tick);
+    end loop;
+end
+$$;
+comment on function pgque._next_free_window(pgque.subscription, interval, bigint, interval) is
+'Claim the next free window of a group; NULL end when there is none';
+
+-- src/70_subconsumers.sql
+
+-- Members of a group: joining, leaving, signs of life.
+
+create or replace function pgque._validate_coop_names(i_queue text, i_consumer text, i_subconsumer text)
+returns void language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin
+    if coalesce(i_queue, '') = '' then
+        raise exception 'queue name must not be empty';
+    end if;
+    if coalesce(i_consumer, '') = '' then
+        raise exception 'consumer name must not be empty';
+    end if;
+    if coalesce(i_subconsumer, '') = '' then
+        raise exception 'subconsumer name must not be empty';
+    end if;
+    if position('.' in i_consumer) > 0 then
+        raise exception 'cooperative consumer name must not contain dot: %', i_consumer;
+    end if;
+    if position('.' in i_subconsumer) > 0 then
+        raise exception 'cooperative subconsumer name must not contain dot: %', i_subconsumer;
+    end if;
+end
+$$;
+comment on function pgque._validate_coop_names(text, text, text) is
+'Experimental in PgQue 0.2. Raise when a name cannot be used for a group';
+
+create or replace function pgque._clear_member_cursor(p_queue_id integer, p_consumer_id integer)
+returns void language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin
+    update pgque.subscription
+    set sub_last_tick = null, sub_next_tick = null, sub_batch = null, sub_active = clock_timestamp()
+    where sub_queue = p_queue_id and sub_consumer = p_consumer_id;
+end
+$$;
+comment on function pgque._clear_member_cursor(integer, integer) is
+'Experimental in PgQue 0.2. Take the open batch away from a member';
+
+create or replace function pgque._ensure_main(i_queue text, i_consumer text, i_convert_normal boolean)
+returns pgque.subscription language plpgsql as $$
+declare
+    v_main pgque.subscription;
+begin
+    perform pgque.register_consumer_at(i_queue, i_consumer, null);
+    v_main := pgque._find_subscription(i_queue, i_consumer);
+    select * into v_main
+    from pgque.subscription
+    where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer
+    for no key update;
+    if v_main.sub_role = 'normal' then
+        if not i_convert_normal then
+            raise exception 'consumer % on queue % is already a normal consumer; explicit conversion is required',
+                i_consumer, i_queue;
+        end if;
+        if v_main.sub_batch is not null then
+            raise exception 'cannot convert active normal consumer % on queue % to cooperative main',
+                i_consumer, i_queue;
+        end if;
+        update pgque.subscription set sub_role = 'coop_main'
+        where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer;
+    end if;
+    return v_main;
+end
+$$;
+comment on function pgque._ensure_main(text, text, boolean) is 'Main row of a group, made or converted when needed';
+
+create or replace function pgque.register_subconsumer(
+    i_queue text, i_consumer text, i_subconsumer text, i_convert_normal boolean default false
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+declare
+    v_main pgque.subscription;
+    v_member pgque.subscription;
+    v_name text := i_consumer || '.' || i_subconsumer;
+    v_is_new boolean;
+begin
+    perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
+    v_main := pgque._find_subscription(i_queue, i_consumer);
+    v_is_new := v_main.sub_id is null;
+    if v_is_new or v_main.sub_role = 'normal' then
+        v_main := pgque._ensure_main(i_queue, i_consumer, v_is_new or coalesce(i_convert_normal, false));
+    elsif v_main.sub_role <> 'coop_main' then
+        raise exception 'consumer % on queue % is not a cooperative main consumer', i_consumer, i_queue;
+    end if;
+
+    insert into pgque.subscription (sub_id, sub_queue, sub_consumer, sub_role)
+    values (v_main.sub_id, v_main.sub_queue, pgque._consumer_id(v_name), 'coop_member')
+    on conflict do nothing;
+    if found then
+        return 1;
+    end if;
+    v_member := pgque._find_subscription(i_queue, v_name);
+    if v_member.sub_role <> 'coop_member' or v_member.sub_id <> v_main.sub_id then
+        raise exception 'consumer name % on queue % is already registered incompatibly', v_name, i_queue;
+    end if;
+    update pgque.subscription set sub_active = clock_timestamp()
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer;
+    return v_is_new::integer;
+end
+$$;
+comment on function pgque.register_subconsumer(text, text, text, boolean) is
+'Experimental in PgQue 0.2. Join a group, which is made at the newest tick when new: 1, or 0 when already in it. Any number may do so at once';
+
+create or replace function pgque.subscribe_subconsumer(
+    i_queue text, i_consumer text, i_subconsumer text, i_convert_normal boolean default false
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, i_convert_normal); end $$;
+comment on function pgque.subscribe_subconsumer(text, text, text, boolean) is
+'Experimental in PgQue 0.2. Join a group, as register_subconsumer()';
+
+create or replace function pgque.touch_subconsumer(i_queue text, i_consumer text, i_subconsumer text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+declare
+    v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
+begin
+    update pgque.subscription set sub_active = clock_timestamp()
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer and sub_role = 'coop_member';
+    return found::integer;
+end
+$$;
+comment on function pgque.touch_subconsumer(text, text, text) is
+'Experimental in PgQue 0.2. Sign of life of a member at work: 1, or 0 when it is unknown';
+
+create or replace function pgque._remove_member(i_member pgque.subscription)
+returns integer language plpgsql as $$
+-- The group ends with its last member; its cursor becomes that of a normal
+-- consumer. Windows that the cursor could not pass yet are then read again.
+begin
+    delete from pgque.subscription
+    where sub_queue = i_member.sub_queue and sub_consumer = i_member.sub_consumer;
+    perform pgque._forget_consumers(array[i_member.sub_consumer]);
+    if not exists (
+        select from pgque.subscription
+        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
+    ) then
+        perform pgque._lock_group(i_member.sub_id);
+        perform pgque._move_group_cursor(s.sub_queue, s.sub_consumer, null, null)
+        from pgque.subscription s
+        where s.sub_queue = i_member.sub_queue and s.sub_id = i_member.sub_id and s.sub_role = 'coop_main';
+        delete from pgque.coop_window w
+        using pgque.subscription s
+        where s.sub_queue = i_member.sub_queue and s.sub_id = i_member.sub_id and s.sub_role = 'coop_main'
+            and w.cw_queue = s.sub_queue and w.cw_consumer = s.sub_consumer;
+        update pgque.subscription set sub_role = 'normal'
+        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_main';
+    end if;
+    return 1;
+end
+$$;
+comment on function pgque._remove_member(pgque.subscription) is 'Take a member without open batch out of its group';
+
+create or replace function pgque.unregister_subconsumer(
+    i_queue text, i_consumer text, i_subconsumer text, i_batch_handling integer default 0
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+declare
+    v_member pgque.subscription;
+    v_event pgque.event_template;
+begin
+    perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
+    if i_batch_handling is null or i_batch_handling not in (0, 1) then
+        raise exception 'unsupported batch_handling value: %', i_batch_handling;
+    end if;
+    v_member := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
+    select * into v_member
+    from pgque.subscription
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer and sub_role = 'coop_member'
+    for update;
+    if not found then
+        return 0;
+    end if;
+    if v_member.sub_batch is not null then
+        if i_batch_handling = 0 then
+            raise exception 'cannot unregister active cooperative subconsumer %/%/% without batch_handling = 1',
+                i_queue, i_consumer, i_subconsumer;
+        end if;
+        for v_event in execute pgque._window_sql(pgque._batch_window(v_member.sub_batch), '*') loop
+            perform pgque._fail_event(v_member, v_event, now() + interval '1 minute', 'subconsumer unregistered');
+        end loop;
+    end if;
+    return pgque._remove_member(v_member);
+end
+$$;
+comment on function pgque.unregister_subconsumer(text, text, text, integer) is
+'Experimental in PgQue 0.2. Leave a group: 1, or 0 when unknown. With batch_handling 1 the events of an open batch are retried in a minute';
+
+create or replace function pgque.unsubscribe_subconsumer(
+    i_queue text, i_consumer text, i_subconsumer text, i_batch_handling integer default 0
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.unregister_subconsumer(i_queue, i_consumer, i_subconsumer, i_batch_handling); end $$;
+comment on function pgque.unsubscribe_subconsumer(text, text, text, integer) is
+'Experimental in PgQue 0.2. Leave a group, as unregister_subconsumer()';
+
+-- src/75_group_batches.sql
+
+-- Batches of a group: given to a member, or taken over from a silent one.
+
 create or replace function pgque._check_group(
-    i_main pgque.subscription,
-    i_member pgque.subscription,
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text
-)
-returns void
-language plpgsql
-as $$
+    i_main pgque.subscription, i_member pgque.subscription, i_queue text, i_consumer text, i_subconsumer text
+) returns void language plpgsql as $$
 begin
     if i_main.sub_id is null then
         raise exception 'cooperative main consumer not found: %/%', i_queue, i_consumer;
@@ -2852,45 +2237,8 @@ $$;
 comment on function pgque._check_group(pgque.subscription, pgque.subscription, text, text, text) is
 'Raise unless main and member rows fit together';
 
-create or replace function pgque._next_free_window(
-    i_main pgque.subscription,
-    i_min_lag interval,
-    i_min_count bigint,
-    i_min_interval interval,
-    out from_tick bigint,
-    out to_tick bigint
-)
-language plpgsql
-as $$
--- Windows of a wanted size have borders that other sessions cannot foresee: for
--- them the group is locked alone. A claim is checked again once it is locked,
--- for the session that held it before may have committed meanwhile.
-begin
-    if i_min_count is not null or i_min_interval is not null then
-        perform pgque._lock_group(i_main.sub_id);
-    else
-        perform pg_advisory_xact_lock_shared(hashtext('pgque.group'), i_main.sub_id);
-    end if;
-    loop
-        select * into i_main
-        from pgque.subscription
-        where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer;
-        select c.from_tick, c.to_tick into from_tick, to_tick
-        from pgque._claim_window(i_main, i_min_lag, i_min_count, i_min_interval) c;
-        exit when to_tick is null or pgque._window_is_free(i_main, from_tick);
-    end loop;
-end
-$$;
-comment on function pgque._next_free_window(pgque.subscription, interval, bigint, interval) is
-'Claim the next free window of a group; NULL end when there is none';
-
-create or replace function pgque._silent_member(
-    i_member pgque.subscription,
-    i_dead_interval interval
-)
-returns pgque.subscription
-language plpgsql
-as $$
+create or replace function pgque._silent_member(i_member pgque.subscription, i_dead_interval interval)
+returns pgque.subscription language plpgsql as $$
 -- Looked for without a lock first, so that an ordinary poll writes nothing.
 declare
     v_victim pgque.subscription;
@@ -2917,21 +2265,10 @@ comment on function pgque._silent_member(pgque.subscription, interval) is
 'Member of the same group whose batch may be taken over, locked; the one silent for longest';
 
 create or replace function pgque.next_batch_custom(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_min_lag interval,
-    i_min_count integer,
-    i_min_interval interval,
-    i_dead_interval interval default null,
-    out batch_id bigint,
-    out prev_tick_id bigint,
+    i_queue text, i_consumer text, i_subconsumer text, i_min_lag interval, i_min_count integer,
+    i_min_interval interval, i_dead_interval interval default null, out batch_id bigint, out prev_tick_id bigint,
     out next_tick_id bigint
-)
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- 1. The open batch of this member. 2. The batch of the member silent for longest.
 -- 3. The next free window. The row of the member is locked before it is given
 -- anything, for two processes may use one name. An idle poll writes nothing but
@@ -2994,16 +2331,8 @@ comment on function pgque.next_batch_custom(text, text, text, interval, integer,
 'Experimental in PgQue 0.2. Give a member its open batch, the batch of a member silent for i_dead_interval (NULL: never), or the next window; joins the group when needed. Members do not wait for each other''s commit';
 
 create or replace function pgque.next_batch(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_dead_interval interval default null
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue text, i_consumer text, i_subconsumer text, i_dead_interval interval default null
+) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     return (
         select b.batch_id
@@ -3015,17 +2344,9 @@ comment on function pgque.next_batch(text, text, text, interval) is
 'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()';
 
 create or replace function pgque.receive_coop(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_max_return integer default 100,
+    i_queue text, i_consumer text, i_subconsumer text, i_max_return integer default 100,
     i_dead_interval interval default null
-)
-returns setof pgque.message
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_batch_id bigint;
     v_count bigint;
@@ -3058,13 +2379,8 @@ comment on function pgque.receive_coop(text, text, text, integer, interval) is
 -- Maintenance: event tables take turns, and the one whose turn comes is truncated.
 -- Rotation has two steps, to be run in transactions of their own.
 
-create or replace function pgque._is_read(
-    i_table text,
-    i_snapshot pg_snapshot
-)
-returns boolean
-language plpgsql
-as $$
+create or replace function pgque._is_read(i_table text, i_snapshot pg_snapshot)
+returns boolean language plpgsql as $$
 -- Only transactions that were running or unborn at the snapshot need a look.
 declare
     v_unread boolean := false;
@@ -3082,12 +2398,8 @@ $$;
 comment on function pgque._is_read(text, pg_snapshot) is
 'Whether every row of an event table is visible in a snapshot; NULL stands for no consumer';
 
-create or replace function pgque._truncate_if_read(
-    i_table text,
-    i_snapshot pg_snapshot
-)
-returns boolean
-language plpgsql
+create or replace function pgque._truncate_if_read(i_table text, i_snapshot pg_snapshot)
+returns boolean language plpgsql
 set lock_timeout = '100ms'
 as $$
 -- The exclusive lock keeps every writer out, also one with an old snapshot, so
@@ -3114,13 +2426,8 @@ comment on function pgque._truncate_if_read(text, pg_snapshot) is
 'Empty an event table that all consumers have read; NULL stands for no consumer';
 
 create or replace function pgque._delete_old_ticks(
-    i_queue_id integer,
-    i_lowest_tick bigint,
-    i_before_xid xid8
-)
-returns void
-language sql
-as $$
+    i_queue_id integer, i_lowest_tick bigint, i_before_xid xid8
+) returns void language sql as $$
 -- A tick that is just being subscribed to is locked, and passed over.
 delete from pgque.tick t
 using (
@@ -3137,11 +2444,7 @@ comment on function pgque._delete_old_ticks(integer, bigint, xid8) is
 'Delete ticks that every consumer has passed; the newest stays';
 
 create or replace function pgque.maint_rotate_tables_step1(i_queue_name text)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue;
     v_lowest pgque.tick;
@@ -3185,9 +2488,7 @@ comment on function pgque.maint_rotate_tables_step1(text) is
 'Rotate a queue when its period is over and the next table is read by all: truncate that table and let producers write to it';
 
 create or replace function pgque.maint_rotate_tables_step2()
-returns integer
-language plpgsql
-as $$
+returns integer language plpgsql as $$
 begin
     update pgque.queue
     set queue_switch_step2 = pg_current_xact_id()::text::bigint
@@ -3199,9 +2500,7 @@ comment on function pgque.maint_rotate_tables_step2() is
 'Finish the rotations begun by earlier transactions; without it no second rotation starts';
 
 create or replace function pgque.maint_tables_to_vacuum()
-returns setof text
-language plpgsql
-as $$
+returns setof text language plpgsql as $$
 begin
     if current_setting('autovacuum')::boolean then
         return;
@@ -3212,13 +2511,8 @@ end
 $$;
 comment on function pgque.maint_tables_to_vacuum() is 'Tables to vacuum by hand; none when autovacuum is on';
 
-create or replace function pgque.maint_operations(
-    out func_name text,
-    out func_arg text
-)
-returns setof record
-language plpgsql
-as $$
+create or replace function pgque.maint_operations(out func_name text, out func_arg text)
+returns setof record language plpgsql as $$
 begin
     return query
     select 'pgque.maint_rotate_tables_step1', q.queue_name
@@ -3238,13 +2532,8 @@ end
 $$;
 comment on function pgque.maint_operations() is 'Maintenance that is to be done now: function and argument';
 
-create or replace function pgque._run_extra_maint(
-    i_function text,
-    i_queue_name text
-)
-returns void
-language plpgsql
-as $$
+create or replace function pgque._run_extra_maint(i_function text, i_queue_name text)
+returns void language plpgsql as $$
 -- A hook runs with the rights of the owner of the engine, so it must be his.
 declare
     v_function oid := to_regprocedure(i_function || '(text)');
@@ -3265,11 +2554,7 @@ $$;
 comment on function pgque._run_extra_maint(text, text) is 'Run a maintenance function that a queue names';
 
 create or replace function pgque.maint()
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_operation record;
     v_count integer := 0;
@@ -3298,27 +2583,12 @@ comment on function pgque.maint() is
 -- What operators look at: queues, consumers, batches, the installation.
 
 create or replace function pgque.get_queue_info(
-    i_queue_name text,
-    out queue_name text,
-    out queue_ntables integer,
-    out queue_cur_table integer,
-    out queue_rotation_period interval,
-    out queue_switch_time timestamptz,
-    out queue_external_ticker boolean,
-    out queue_ticker_paused boolean,
-    out queue_ticker_max_count integer,
-    out queue_ticker_max_lag interval,
-    out queue_ticker_idle_period interval,
-    out ticker_lag interval,
-    out ev_per_sec double precision,
-    out ev_new bigint,
-    out last_tick_id bigint
-)
-returns setof record
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue_name text, out queue_name text, out queue_ntables integer, out queue_cur_table integer,
+    out queue_rotation_period interval, out queue_switch_time timestamptz, out queue_external_ticker boolean,
+    out queue_ticker_paused boolean, out queue_ticker_max_count integer, out queue_ticker_max_lag interval,
+    out queue_ticker_idle_period interval, out ticker_lag interval, out ev_per_sec double precision,
+    out ev_new bigint, out last_tick_id bigint
+) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     return query
     select q.queue_name, q.queue_ntables, q.queue_cur_table, q.queue_rotation_period, q.queue_switch_time,
@@ -3344,47 +2614,19 @@ comment on function pgque.get_queue_info(text) is
 'Settings and state of a queue: time since the newest tick, rate over the last ticks, events not ticked yet';
 
 create or replace function pgque.get_queue_info(
-    out queue_name text,
-    out queue_ntables integer,
-    out queue_cur_table integer,
-    out queue_rotation_period interval,
-    out queue_switch_time timestamptz,
-    out queue_external_ticker boolean,
-    out queue_ticker_paused boolean,
-    out queue_ticker_max_count integer,
-    out queue_ticker_max_lag interval,
-    out queue_ticker_idle_period interval,
-    out ticker_lag interval,
-    out ev_per_sec double precision,
-    out ev_new bigint,
-    out last_tick_id bigint
-)
-returns setof record
-language plpgsql
-as $$
-begin
-    return query select * from pgque.get_queue_info(null);
-end
-$$;
+    out queue_name text, out queue_ntables integer, out queue_cur_table integer, out queue_rotation_period interval,
+    out queue_switch_time timestamptz, out queue_external_ticker boolean, out queue_ticker_paused boolean,
+    out queue_ticker_max_count integer, out queue_ticker_max_lag interval, out queue_ticker_idle_period interval,
+    out ticker_lag interval, out ev_per_sec double precision, out ev_new bigint, out last_tick_id bigint
+) returns setof record language plpgsql as $$
+begin return query select * from pgque.get_queue_info(null); end $$;
 comment on function pgque.get_queue_info() is 'Settings and state of all queues';
 
 create or replace function pgque.get_consumer_info(
-    i_queue_name text,
-    i_consumer_name text,
-    out queue_name text,
-    out consumer_name text,
-    out lag interval,
-    out last_seen interval,
-    out last_tick bigint,
-    out current_batch bigint,
-    out next_tick bigint,
+    i_queue_name text, i_consumer_name text, out queue_name text, out consumer_name text, out lag interval,
+    out last_seen interval, out last_tick bigint, out current_batch bigint, out next_tick bigint,
     out pending_events bigint
-)
-returns setof record
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     return query
     select q.queue_name, c.co_name, now() - t.tick_time, now() - s.sub_active, s.sub_last_tick, s.sub_batch,
@@ -3404,64 +2646,24 @@ comment on function pgque.get_consumer_info(text, text) is
 'State of consumers: age and size of what lies behind their cursor, last sign of life, open batch';
 
 create or replace function pgque.get_consumer_info(
-    i_queue_name text,
-    out queue_name text,
-    out consumer_name text,
-    out lag interval,
-    out last_seen interval,
-    out last_tick bigint,
-    out current_batch bigint,
-    out next_tick bigint,
-    out pending_events bigint
-)
-returns setof record
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return query select * from pgque.get_consumer_info(i_queue_name, null);
-end
-$$;
+    i_queue_name text, out queue_name text, out consumer_name text, out lag interval, out last_seen interval,
+    out last_tick bigint, out current_batch bigint, out next_tick bigint, out pending_events bigint
+) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return query select * from pgque.get_consumer_info(i_queue_name, null); end $$;
 comment on function pgque.get_consumer_info(text) is 'State of the consumers of a queue';
 
 create or replace function pgque.get_consumer_info(
-    out queue_name text,
-    out consumer_name text,
-    out lag interval,
-    out last_seen interval,
-    out last_tick bigint,
-    out current_batch bigint,
-    out next_tick bigint,
-    out pending_events bigint
-)
-returns setof record
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return query select * from pgque.get_consumer_info(null, null);
-end
-$$;
+    out queue_name text, out consumer_name text, out lag interval, out last_seen interval, out last_tick bigint,
+    out current_batch bigint, out next_tick bigint, out pending_events bigint
+) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return query select * from pgque.get_consumer_info(null, null); end $$;
 comment on function pgque.get_consumer_info() is 'State of all consumers';
 
 create or replace function pgque.get_batch_info(
-    x_batch_id bigint,
-    out queue_name text,
-    out consumer_name text,
-    out batch_start timestamptz,
-    out batch_end timestamptz,
-    out prev_tick_id bigint,
-    out tick_id bigint,
-    out lag interval,
-    out seq_start bigint,
+    x_batch_id bigint, out queue_name text, out consumer_name text, out batch_start timestamptz,
+    out batch_end timestamptz, out prev_tick_id bigint, out tick_id bigint, out lag interval, out seq_start bigint,
     out seq_end bigint
-)
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     select q.queue_name, c.co_name, f.tick_time, t.tick_time, f.tick_id, t.tick_id, now() - t.tick_time,
         f.tick_event_seq, t.tick_event_seq
@@ -3481,11 +2683,7 @@ returns table (
     component text,
     status text,
     detail text
-)
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_config pgque.config;
 begin
@@ -3509,11 +2707,7 @@ $$;
 comment on function pgque.status() is 'Overview of the installation, one row per component';
 
 create or replace function pgque.uninstall()
-returns void
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     drop schema pgque cascade;
     raise notice 'pgque: schema dropped; the roles pgque_reader, pgque_writer and pgque_admin stay';
@@ -3556,11 +2750,7 @@ end
 $$;
 
 create or replace function pgque.grant_perms(x_queue_name text)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue;
 begin

@@ -48,19 +48,9 @@ comment on column pgque.message.extra3 is 'Free for the producer';
 comment on column pgque.message.extra4 is 'Free for the producer';
 
 create or replace function pgque.version()
-returns text
-language sql
-immutable
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$ select '0.2.2' $$;
+returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '0.2.2' $$;
 comment on function pgque.version() is 'Version of the PgQue API that this engine implements';
 
 create or replace function pgque.engine_version()
-returns text
-language sql
-immutable
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$ select '1.0.0' $$;
+returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '1.0.0' $$;
 comment on function pgque.engine_version() is 'Version of this engine itself; equals the file VERSION';

@@ -2,10 +2,7 @@
 -- (a parent and queue_ntables children that take turns) and two sequences.
 
 create or replace function pgque.tune_storage(i_queue_name text)
-returns integer
-language plpgsql
-strict
-as $$
+returns integer language plpgsql strict as $$
 -- Event tables are only appended to and truncated: vacuum has nothing to do there.
 declare
     v_table text;
@@ -25,9 +22,7 @@ $$;
 comment on function pgque.tune_storage(text) is 'Set the storage parameters of the event tables of a queue';
 
 create or replace function pgque._create_event_tables(i_queue_id integer)
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 declare
     v_parent text := 'event_' || i_queue_id;
     v_table text;
@@ -51,11 +46,7 @@ $$;
 comment on function pgque._create_event_tables(integer) is 'Make the event tables and sequences of a queue';
 
 create or replace function pgque.create_queue(i_queue_name text)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_id integer;
     v_prefix text;
@@ -92,9 +83,7 @@ comment on function pgque.create_queue(text) is
 'Create a queue: 1, or 0 when it exists. Two creators at once: one waits and gets 0';
 
 create or replace function pgque._lock_queue_for_drop(i_queue_name text)
-returns pgque.queue
-language plpgsql
-as $$
+returns pgque.queue language plpgsql as $$
 -- Subscriptions first: a consumer at work holds its own row and may then want
 -- the queue row (foreign keys), never the other way round.
 declare
@@ -114,15 +103,8 @@ end
 $$;
 comment on function pgque._lock_queue_for_drop(text) is 'Lock a queue and its subscriptions in the order that consumers use';
 
-create or replace function pgque.drop_queue(
-    x_queue_name text,
-    x_force boolean
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.drop_queue(x_queue_name text, x_force boolean)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue := pgque._lock_queue_for_drop(x_queue_name);
     v_consumers integer[];
@@ -150,23 +132,12 @@ comment on function pgque.drop_queue(text, boolean) is
 'Drop a queue with its events and dead letters; with force also its subscriptions. Waits for open transactions that used it';
 
 create or replace function pgque.drop_queue(x_queue_name text)
-returns integer
-language plpgsql
-strict
-as $$
-begin
-    return pgque.drop_queue(x_queue_name, false);
-end
-$$;
+returns integer language plpgsql strict as $$
+begin return pgque.drop_queue(x_queue_name, false); end $$;
 comment on function pgque.drop_queue(text) is 'Drop a queue that has no subscription';
 
-create or replace function pgque._check_queue_config(
-    i_name text,
-    i_value text
-)
-returns text
-language plpgsql
-as $$
+create or replace function pgque._check_queue_config(i_name text, i_value text)
+returns text language plpgsql as $$
 -- The type of the setting; raises when the value does not fit it.
 begin
     case i_name
@@ -194,16 +165,8 @@ end
 $$;
 comment on function pgque._check_queue_config(text, text) is 'Type of a queue setting, after a check of its value';
 
-create or replace function pgque.set_queue_config(
-    x_queue_name text,
-    x_param_name text,
-    x_param_value text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.set_queue_config(x_queue_name text, x_param_name text, x_param_value text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_type text;
 begin

@@ -3,17 +3,9 @@
 -- readers find the event all the same.
 
 create or replace function pgque._insert_event(
-    i_queue text,
-    i_type text,
-    i_data text,
-    i_extra1 text default null,
-    i_extra2 text default null,
-    i_extra3 text default null,
-    i_extra4 text default null
-)
-returns bigint
-language plpgsql
-as $$
+    i_queue text, i_type text, i_data text, i_extra1 text default null, i_extra2 text default null,
+    i_extra3 text default null, i_extra4 text default null
+) returns bigint language plpgsql as $$
 declare
     v_table text;
     v_disabled boolean;
@@ -39,21 +31,9 @@ comment on function pgque._insert_event(text, text, text, text, text, text, text
 'Append one new event for all consumers; runs with the rights of its caller';
 
 create or replace function pgque.insert_event_raw(
-    queue_name text,
-    ev_id bigint,
-    ev_time timestamptz,
-    ev_owner integer,
-    ev_retry integer,
-    ev_type text,
-    ev_data text,
-    ev_extra1 text,
-    ev_extra2 text,
-    ev_extra3 text,
-    ev_extra4 text
-)
-returns bigint
-language plpgsql
-as $$
+    queue_name text, ev_id bigint, ev_time timestamptz, ev_owner integer, ev_retry integer, ev_type text,
+    ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
+) returns bigint language plpgsql as $$
 -- A sequence value is used up even for a given id: the ticker counts events by it.
 declare
     v_table text;
@@ -81,14 +61,8 @@ comment on function pgque.insert_event_raw(
     text, bigint, timestamptz, integer, integer, text, text, text, text, text, text
 ) is 'Append one event with every field given';
 
-create or replace function pgque._insert_events(
-    i_queue text,
-    i_type text,
-    i_payloads text[]
-)
-returns bigint[]
-language plpgsql
-as $$
+create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
+returns bigint[] language plpgsql as $$
 -- Ids grow in the order of the array, so that sorting them pairs them with it.
 declare
     v_queue pgque.queue;
@@ -121,168 +95,59 @@ comment on function pgque._insert_events(text, text, text[]) is
 'Append events in the order of an array; runs with the rights of its caller';
 
 create or replace function pgque.insert_event(
-    queue_name text,
-    ev_type text,
-    ev_data text,
-    ev_extra1 text,
-    ev_extra2 text,
-    ev_extra3 text,
-    ev_extra4 text
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_event(queue_name, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4);
-end
-$$;
+    queue_name text, ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
+) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_event(queue_name, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4); end $$;
 comment on function pgque.insert_event(text, text, text, text, text, text, text) is
 'Append an event with its extra fields; it becomes readable after commit and the next tick';
 
-create or replace function pgque.insert_event(
-    queue_name text,
-    ev_type text,
-    ev_data text
-)
-returns bigint
-language plpgsql
-as $$
-begin
-    return pgque.insert_event(queue_name, ev_type, ev_data, null, null, null, null);
-end
-$$;
+create or replace function pgque.insert_event(queue_name text, ev_type text, ev_data text)
+returns bigint language plpgsql as $$
+begin return pgque.insert_event(queue_name, ev_type, ev_data, null, null, null, null); end $$;
 comment on function pgque.insert_event(text, text, text) is 'Append an event';
 
-create or replace function pgque.send(
-    queue_name text,
-    payload jsonb
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_event(queue_name, 'default', payload::text);
-end
-$$;
+create or replace function pgque.send(queue_name text, payload jsonb)
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_event(queue_name, 'default', payload::text); end $$;
 comment on function pgque.send(text, jsonb) is 'Append an event of type default: JSON';
 
-create or replace function pgque.send(
-    queue_name text,
-    type_name text,
-    payload jsonb
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_event(queue_name, type_name, payload::text);
-end
-$$;
+create or replace function pgque.send(queue_name text, type_name text, payload jsonb)
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_event(queue_name, type_name, payload::text); end $$;
 comment on function pgque.send(text, text, jsonb) is 'Append an event: JSON';
 
-create or replace function pgque.send(
-    queue_name text,
-    payload text
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_event(queue_name, 'default', payload);
-end
-$$;
+create or replace function pgque.send(queue_name text, payload text)
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_event(queue_name, 'default', payload); end $$;
 comment on function pgque.send(text, text) is 'Append an event of type default: text, kept byte for byte';
 
-create or replace function pgque.send(
-    queue_name text,
-    type_name text,
-    payload text
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_event(queue_name, type_name, payload);
-end
-$$;
+create or replace function pgque.send(queue_name text, type_name text, payload text)
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_event(queue_name, type_name, payload); end $$;
 comment on function pgque.send(text, text, text) is 'Append an event: text, kept byte for byte';
 
-create or replace function pgque.send_batch(
-    queue_name text,
-    payloads jsonb[]
-)
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_events(queue_name, 'default', payloads::text[]);
-end
-$$;
+create or replace function pgque.send_batch(queue_name text, payloads jsonb[])
+returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_events(queue_name, 'default', payloads::text[]); end $$;
 comment on function pgque.send_batch(text, jsonb[]) is 'Append events of type default, ids in input order: JSON';
 
-create or replace function pgque.send_batch(
-    queue_name text,
-    type_name text,
-    payloads jsonb[]
-)
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_events(queue_name, type_name, payloads::text[]);
-end
-$$;
+create or replace function pgque.send_batch(queue_name text, type_name text, payloads jsonb[])
+returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_events(queue_name, type_name, payloads::text[]); end $$;
 comment on function pgque.send_batch(text, text, jsonb[]) is 'Append events, ids in input order: JSON';
 
-create or replace function pgque.send_batch(
-    queue_name text,
-    payloads text[]
-)
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_events(queue_name, 'default', payloads);
-end
-$$;
+create or replace function pgque.send_batch(queue_name text, payloads text[])
+returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_events(queue_name, 'default', payloads); end $$;
 comment on function pgque.send_batch(text, text[]) is 'Append events of type default, ids in input order: text, kept byte for byte';
 
-create or replace function pgque.send_batch(
-    queue_name text,
-    type_name text,
-    payloads text[]
-)
-returns bigint[]
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque._insert_events(queue_name, type_name, payloads);
-end
-$$;
+create or replace function pgque.send_batch(queue_name text, type_name text, payloads text[])
+returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque._insert_events(queue_name, type_name, payloads); end $$;
 comment on function pgque.send_batch(text, text, text[]) is 'Append events, ids in input order: text, kept byte for byte';
 
 create or replace function pgque.current_event_table(x_queue_name text)
-returns text
-language plpgsql
-as $$
+returns text language plpgsql as $$
 declare
     v_queue pgque.queue;
 begin

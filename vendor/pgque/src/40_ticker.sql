@@ -4,9 +4,7 @@
 -- A pass that finds nothing due writes nothing and uses no transaction id.
 
 create or replace function pgque._refuse_old_snapshot()
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         raise exception 'ticks must be made in a READ COMMITTED transaction'
@@ -18,10 +16,7 @@ comment on function pgque._refuse_old_snapshot() is
 'Raise when the transaction keeps one snapshot: its ticks could lie before committed ones';
 
 create or replace function pgque._tick_snapshot()
-returns pg_snapshot
-language sql
-stable
-as $$
+returns pg_snapshot language sql stable as $$
 -- A snapshot does not list its own transaction as running. Listed here, so that
 -- events sent by the transaction that ticks come with the next tick, always.
 select case
@@ -44,10 +39,7 @@ returns table (
     event_seq bigint,
     old_snapshot pg_snapshot,
     new_events bigint
-)
-language sql
-stable
-as $$
+) language sql stable as $$
 -- The only place that decides when to tick. NULL stands for all queues.
 -- No transaction id is asked for: an idle pass must not use one up.
 select q.queue_id, q.queue_name, coalesce(t1.tick_id, 0) + 1, d.event_seq, t1.tick_snapshot, d.new_events
@@ -87,13 +79,8 @@ $$;
 comment on function pgque._due_queues(integer[]) is 'Queues that are to be ticked now, in this statement''s snapshot';
 
 create or replace function pgque._check_tick_state(
-    i_snapshot pg_snapshot,
-    i_new_events bigint,
-    i_event_seq bigint
-)
-returns void
-language plpgsql
-as $$
+    i_snapshot pg_snapshot, i_new_events bigint, i_event_seq bigint
+) returns void language plpgsql as $$
 declare
     v_next_xid xid8 := pg_snapshot_xmax(pg_current_snapshot());
 begin
@@ -117,9 +104,7 @@ create or replace function pgque._tick_queues(i_queue_ids integer[])
 returns table (
     queue_id integer,
     tick_id bigint
-)
-language plpgsql
-as $$
+) language plpgsql as $$
 -- Advisory lock (pgque.tick, queue): held by another ticker means that the queue
 -- is being ticked, so it is skipped. The key share keeps drop_queue away.
 declare
@@ -154,11 +139,7 @@ $$;
 comment on function pgque._tick_queues(integer[]) is 'Tick those of the given queues that are due; any failure ends the call';
 
 create or replace function pgque.ticker()
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_due integer[] := array(select d.queue_id from pgque._due_queues(null) d order by d.queue_name);
     v_id integer;
@@ -188,11 +169,7 @@ comment on function pgque.ticker() is
 'Tick every queue that is due; the number of ticks made. Any number may run; a failing queue is skipped with a warning';
 
 create or replace function pgque.ticker(i_queue_name text)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue;
 begin

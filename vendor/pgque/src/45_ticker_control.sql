@@ -1,16 +1,8 @@
 -- Ticks on demand: forced, from an outside source, or in a loop.
 
 create or replace function pgque.ticker(
-    i_queue_name text,
-    i_tick_id bigint,
-    i_orig_timestamp timestamptz,
-    i_event_seq bigint
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue_name text, i_tick_id bigint, i_orig_timestamp timestamptz, i_event_seq bigint
+) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue;
     v_last pgque.tick;
@@ -49,11 +41,7 @@ comment on function pgque.ticker(text, bigint, timestamptz, bigint) is
 'Record a tick that an outside source gives, with the snapshot of now';
 
 create or replace function pgque.force_next_tick(i_queue_name text)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue;
 begin
@@ -78,23 +66,12 @@ comment on function pgque.force_next_tick(text) is
 'Make the next ticker() call tick this queue; returns the newest tick there is';
 
 create or replace function pgque.force_tick(i_queue_name text)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.force_next_tick(i_queue_name);
-end
-$$;
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.force_next_tick(i_queue_name); end $$;
 comment on function pgque.force_tick(text) is 'Older name of force_next_tick()';
 
 create or replace function pgque.set_tick_period_ms(p_period_ms integer)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     if p_period_ms is null or p_period_ms not between 1 and 1000 or 1000 % p_period_ms <> 0 then
         raise exception 'tick_period_ms must be an exact divisor of 1000 between 1 and 1000 (got %)',
@@ -107,8 +84,7 @@ $$;
 comment on function pgque.set_tick_period_ms(integer) is 'Set the pause of ticker_loop()';
 
 create or replace procedure pgque.ticker_loop()
-language plpgsql
-as $$
+language plpgsql as $$
 declare
     v_period integer := (select tick_period_ms from pgque.config);
     v_start timestamptz := clock_timestamp();
@@ -127,24 +103,12 @@ comment on procedure pgque.ticker_loop() is
 'Run ticker() for about one second, committing after each pass; CALL it outside a transaction';
 
 create or replace function pgque.seq_getval(i_seq_name text)
-returns bigint
-language plpgsql
-strict
-as $$
-begin
-    return coalesce(pg_sequence_last_value(i_seq_name::regclass), 1);
-end
-$$;
+returns bigint language plpgsql strict as $$
+begin return coalesce(pg_sequence_last_value(i_seq_name::regclass), 1); end $$;
 comment on function pgque.seq_getval(text) is 'last_value of a sequence, which reads 1 before its first use';
 
-create or replace function pgque.seq_setval(
-    i_seq_name text,
-    i_new_value bigint
-)
-returns bigint
-language plpgsql
-strict
-as $$
+create or replace function pgque.seq_setval(i_seq_name text, i_new_value bigint)
+returns bigint language plpgsql strict as $$
 begin
     if i_new_value > pgque.seq_getval(i_seq_name) then
         return setval(i_seq_name::regclass, i_new_value);

@@ -24,13 +24,8 @@ comment on column pgque._window.ntables is 'Number of event tables';
 comment on column pgque._window.from_snapshot is 'Snapshot of the tick before the window';
 comment on column pgque._window.to_snapshot is 'Snapshot of the tick that ends the window';
 
-create or replace function pgque._tables_to_read(
-    i_prefix text,
-    i_ntables integer
-)
-returns setof text
-language sql
-as $$
+create or replace function pgque._tables_to_read(i_prefix text, i_ntables integer)
+returns setof text language sql as $$
 -- Empty tables are left out, so that no lock on them hinders a rotation. Advisory
 -- lock (table), shared: refused while a rotation that is not committed yet has
 -- emptied the table, which it does only when nobody has to read it any more.
@@ -44,13 +39,8 @@ $$;
 comment on function pgque._tables_to_read(text, integer) is 'Event tables of a queue that may hold events to read';
 
 create or replace function pgque._window_sql(
-    i_window pgque._window,
-    i_columns text,
-    i_filter text default 'true'
-)
-returns text
-language plpgsql
-as $$
+    i_window pgque._window, i_columns text, i_filter text default 'true'
+) returns text language plpgsql as $$
 -- Events that became visible from one snapshot to the other: those with
 -- transactions begun in between, and those that ran at the first tick and had
 -- ended at the second. The latter are named one by one: a range down to the
@@ -84,15 +74,8 @@ $$;
 comment on function pgque._window_sql(pgque._window, text, text) is 'Query for the events of a window';
 
 create or replace function pgque._make_window(
-    i_queue_id integer,
-    i_sub_id integer,
-    i_from_tick bigint,
-    i_to_tick bigint
-)
-returns pgque._window
-language plpgsql
-stable
-as $$
+    i_queue_id integer, i_sub_id integer, i_from_tick bigint, i_to_tick bigint
+) returns pgque._window language plpgsql stable as $$
 declare
     v_window pgque._window;
 begin
@@ -109,9 +92,7 @@ comment on function pgque._make_window(integer, integer, bigint, bigint) is
 'Window between two ticks; NULL fields when a tick is missing';
 
 create or replace function pgque._batch_window(i_batch_id bigint)
-returns pgque._window
-language plpgsql
-as $$
+returns pgque._window language plpgsql as $$
 declare
     v_sub pgque.subscription;
     v_window pgque._window;
@@ -130,19 +111,10 @@ $$;
 comment on function pgque._batch_window(bigint) is 'Window of an open batch; raises when there is none';
 
 create or replace function pgque.find_tick_helper(
-    i_queue_id integer,
-    i_prev_tick_id bigint,
-    i_prev_tick_time timestamptz,
-    i_prev_tick_seq bigint,
-    i_min_count bigint,
-    i_min_interval interval,
-    out next_tick_id bigint,
-    out next_tick_time timestamptz,
+    i_queue_id integer, i_prev_tick_id bigint, i_prev_tick_time timestamptz, i_prev_tick_seq bigint,
+    i_min_count bigint, i_min_interval interval, out next_tick_id bigint, out next_tick_time timestamptz,
     out next_tick_seq bigint
-)
-language plpgsql
-stable
-as $$
+) language plpgsql stable as $$
 -- A backlog of more than twice the wish is cut at the first tick that fulfils it.
 declare
     v_new pgque.tick;
@@ -176,15 +148,8 @@ comment on function pgque.find_tick_helper(integer, bigint, timestamptz, bigint,
 'Tick at which a batch of a wanted size or age ends; NULL when there is not enough yet';
 
 create or replace function pgque._window_end(
-    i_queue_id integer,
-    i_from_tick bigint,
-    i_min_lag interval,
-    i_min_count bigint,
-    i_min_interval interval
-)
-returns bigint
-language plpgsql
-as $$
+    i_queue_id integer, i_from_tick bigint, i_min_lag interval, i_min_count bigint, i_min_interval interval
+) returns bigint language plpgsql as $$
 -- Ticks between which no event was sent are passed over in one window: it ends at
 -- the first tick with a new event count, else at the newest one. That loses
 -- nothing, for a window may always be joined with the next.
@@ -220,13 +185,8 @@ $$;
 comment on function pgque._window_end(integer, bigint, interval, bigint, interval) is
 'Tick that ends the next window of a cursor; NULL when there is none yet';
 
-create or replace function pgque._find_event(
-    i_window pgque._window,
-    i_event_id bigint
-)
-returns pgque.event_template
-language plpgsql
-as $$
+create or replace function pgque._find_event(i_window pgque._window, i_event_id bigint)
+returns pgque.event_template language plpgsql as $$
 -- One index probe per table, whatever the size of the batch.
 declare
     v_event pgque.event_template;

@@ -1,13 +1,7 @@
 -- Opening, reading and finishing the batches of a consumer.
 
-create or replace function pgque._check_normal(
-    i_sub pgque.subscription,
-    i_queue text,
-    i_consumer text
-)
-returns void
-language plpgsql
-as $$
+create or replace function pgque._check_normal(i_sub pgque.subscription, i_queue text, i_consumer text)
+returns void language plpgsql as $$
 begin
     if i_sub.sub_id is null then
         raise exception 'Not subscriber to queue: %/%', i_queue, i_consumer;
@@ -25,14 +19,8 @@ $$;
 comment on function pgque._check_normal(pgque.subscription, text, text) is
 'Raise unless the subscription exists and stands for itself';
 
-create or replace function pgque._find_subscription(
-    i_queue text,
-    i_consumer text
-)
-returns pgque.subscription
-language sql
-stable
-as $$
+create or replace function pgque._find_subscription(i_queue text, i_consumer text)
+returns pgque.subscription language sql stable as $$
 select s
 from pgque.queue q
 join pgque.subscription s on s.sub_queue = q.queue_id
@@ -42,23 +30,10 @@ $$;
 comment on function pgque._find_subscription(text, text) is 'Subscription by names, not locked';
 
 create or replace function pgque.next_batch_custom(
-    i_queue_name text,
-    i_consumer_name text,
-    i_min_lag interval,
-    i_min_count integer,
-    i_min_interval interval,
-    out batch_id bigint,
-    out cur_tick_id bigint,
-    out prev_tick_id bigint,
-    out cur_tick_time timestamptz,
-    out prev_tick_time timestamptz,
-    out cur_tick_event_seq bigint,
-    out prev_tick_event_seq bigint
-)
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue_name text, i_consumer_name text, i_min_lag interval, i_min_count integer, i_min_interval interval,
+    out batch_id bigint, out cur_tick_id bigint, out prev_tick_id bigint, out cur_tick_time timestamptz,
+    out prev_tick_time timestamptz, out cur_tick_event_seq bigint, out prev_tick_event_seq bigint
+) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- First a look without any lock: an idle poll leaves no trace. Then the row is
 -- locked alone, and only later statements read ticks, so that a session which
 -- waited for the lock sees the ticks that belong to the row it got.
@@ -104,18 +79,10 @@ comment on function pgque.next_batch_custom(text, text, interval, integer, inter
 'Open the next batch of a wanted age or size, or give the open one again; NULL when there is none. A second session of the same consumer waits for the commit of the first';
 
 create or replace function pgque.next_batch_info(
-    i_queue_name text,
-    i_consumer_name text,
-    out batch_id bigint,
-    out cur_tick_id bigint,
-    out prev_tick_id bigint,
-    out cur_tick_time timestamptz,
-    out prev_tick_time timestamptz,
-    out cur_tick_event_seq bigint,
+    i_queue_name text, i_consumer_name text, out batch_id bigint, out cur_tick_id bigint, out prev_tick_id bigint,
+    out cur_tick_time timestamptz, out prev_tick_time timestamptz, out cur_tick_event_seq bigint,
     out prev_tick_event_seq bigint
-)
-language plpgsql
-as $$
+) language plpgsql as $$
 begin
     select * into batch_id, cur_tick_id, prev_tick_id, cur_tick_time, prev_tick_time,
         cur_tick_event_seq, prev_tick_event_seq
@@ -124,38 +91,17 @@ end
 $$;
 comment on function pgque.next_batch_info(text, text) is 'Open the next batch and describe it';
 
-create or replace function pgque.next_batch(
-    i_queue_name text,
-    i_consumer_name text
-)
-returns bigint
-language plpgsql
-as $$
-begin
-    return (select b.batch_id from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) b);
-end
-$$;
+create or replace function pgque.next_batch(i_queue_name text, i_consumer_name text)
+returns bigint language plpgsql as $$
+begin return (select b.batch_id from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) b); end $$;
 comment on function pgque.next_batch(text, text) is
 'Open the next batch, or give the open one again; NULL when there is none';
 
 create or replace function pgque.get_batch_events(
-    x_batch_id bigint,
-    out ev_id bigint,
-    out ev_time timestamptz,
-    out ev_txid bigint,
-    out ev_retry integer,
-    out ev_type text,
-    out ev_data text,
-    out ev_extra1 text,
-    out ev_extra2 text,
-    out ev_extra3 text,
+    x_batch_id bigint, out ev_id bigint, out ev_time timestamptz, out ev_txid bigint, out ev_retry integer,
+    out ev_type text, out ev_data text, out ev_extra1 text, out ev_extra2 text, out ev_extra3 text,
     out ev_extra4 text
-)
-returns setof record
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- The sum in "order by" keeps the planner from walking the whole index on ev_id.
 begin
     return query execute format('select ev_id, ev_time, ev_txid::text::bigint, ev_retry, ev_type, ev_data,'
@@ -167,24 +113,10 @@ comment on function pgque.get_batch_events(bigint) is
 'All events of an open batch in the order of their ids; may be read through a cursor in pages';
 
 create or replace function pgque.get_batch_cursor(
-    i_batch_id bigint,
-    i_cursor_name text,
-    i_quick_limit integer,
-    i_extra_where text,
-    out ev_id bigint,
-    out ev_time timestamptz,
-    out ev_txid bigint,
-    out ev_retry integer,
-    out ev_type text,
-    out ev_data text,
-    out ev_extra1 text,
-    out ev_extra2 text,
-    out ev_extra3 text,
-    out ev_extra4 text
-)
-returns setof record
-language plpgsql
-as $$
+    i_batch_id bigint, i_cursor_name text, i_quick_limit integer, i_extra_where text, out ev_id bigint,
+    out ev_time timestamptz, out ev_txid bigint, out ev_retry integer, out ev_type text, out ev_data text,
+    out ev_extra1 text, out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
+) returns setof record language plpgsql as $$
 declare
     v_cursor refcursor := i_cursor_name;
 begin
@@ -202,37 +134,16 @@ comment on function pgque.get_batch_cursor(bigint, text, integer, text) is
 'Open a named cursor over a batch, narrowed by a piece of SQL, and return its first rows';
 
 create or replace function pgque.get_batch_cursor(
-    i_batch_id bigint,
-    i_cursor_name text,
-    i_quick_limit integer,
-    out ev_id bigint,
-    out ev_time timestamptz,
-    out ev_txid bigint,
-    out ev_retry integer,
-    out ev_type text,
-    out ev_data text,
-    out ev_extra1 text,
-    out ev_extra2 text,
-    out ev_extra3 text,
-    out ev_extra4 text
-)
-returns setof record
-language plpgsql
-strict
-as $$
-begin
-    return query select * from pgque.get_batch_cursor(i_batch_id, i_cursor_name, i_quick_limit, null);
-end
-$$;
+    i_batch_id bigint, i_cursor_name text, i_quick_limit integer, out ev_id bigint, out ev_time timestamptz,
+    out ev_txid bigint, out ev_retry integer, out ev_type text, out ev_data text, out ev_extra1 text,
+    out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
+) returns setof record language plpgsql strict as $$
+begin return query select * from pgque.get_batch_cursor(i_batch_id, i_cursor_name, i_quick_limit, null); end $$;
 comment on function pgque.get_batch_cursor(bigint, text, integer) is
 'Open a named cursor over a batch and return its first rows';
 
 create or replace function pgque.finish_batch(x_batch_id bigint)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     update pgque.subscription
     set sub_last_tick = case when sub_role = 'normal' then sub_next_tick end,
@@ -254,14 +165,7 @@ comment on function pgque.finish_batch(bigint) is
 'Finish a whole batch and move the cursor: 1, or 0 with a warning when the batch is no longer open';
 
 create or replace function pgque.ack(i_batch_id bigint)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.finish_batch(i_batch_id);
-end
-$$;
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.finish_batch(i_batch_id); end $$;
 comment on function pgque.ack(bigint) is
 'Finish a whole batch, also events never read: 1, or 0 with a warning when the batch is no longer open, as after a takeover';

@@ -1,9 +1,7 @@
 -- Consumers: subscribe, unsubscribe, receive.
 
 create or replace function pgque._consumer_id(i_consumer text)
-returns integer
-language plpgsql
-as $$
+returns integer language plpgsql as $$
 -- The row is locked only against deletion, so that consumers with one name on
 -- many queues do not wait for each other.
 declare
@@ -21,9 +19,7 @@ $$;
 comment on function pgque._consumer_id(text) is 'Id of a consumer, made when new';
 
 create or replace function pgque._forget_consumers(i_consumer_ids integer[])
-returns void
-language plpgsql
-as $$
+returns void language plpgsql as $$
 -- A row that somebody else holds is being subscribed again and stays.
 declare
     v_ids integer[];
@@ -42,15 +38,8 @@ comment on function pgque._forget_consumers(integer[]) is
 'Delete consumers that have no subscription left, and with them their dead letters';
 
 create or replace function pgque.register_consumer_at(
-    x_queue_name text,
-    x_consumer_name text,
-    x_tick_pos bigint
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    x_queue_name text, x_consumer_name text, x_tick_pos bigint
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- The lock on the tick keeps a rotation from deleting it before the cursor on it
 -- is committed.
 declare
@@ -97,46 +86,19 @@ $$;
 comment on function pgque.register_consumer_at(text, text, bigint) is
 'Subscribe at a tick, or move an existing cursor there and drop its open batch: 1 when new';
 
-create or replace function pgque.register_consumer(
-    x_queue_name text,
-    x_consumer_id text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.register_consumer_at(x_queue_name, x_consumer_id, null);
-end
-$$;
+create or replace function pgque.register_consumer(x_queue_name text, x_consumer_id text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.register_consumer_at(x_queue_name, x_consumer_id, null); end $$;
 comment on function pgque.register_consumer(text, text) is 'Older name of subscribe()';
 
-create or replace function pgque.subscribe(
-    queue text,
-    consumer text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.register_consumer_at(queue, consumer, null);
-end
-$$;
+create or replace function pgque.subscribe(queue text, consumer text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.register_consumer_at(queue, consumer, null); end $$;
 comment on function pgque.subscribe(text, text) is
 'Subscribe at the newest tick: 1 when new, 0 when already there. Any number may do so at once';
 
-create or replace function pgque.unregister_consumer(
-    x_queue_name text,
-    x_consumer_name text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.unregister_consumer(x_queue_name text, x_consumer_name text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._find_subscription(x_queue_name, x_consumer_name);
 begin
@@ -176,28 +138,13 @@ $$;
 comment on function pgque.unregister_consumer(text, text) is
 'Unsubscribe: pending retries go, and with the last subscription also the dead letters. 0 when not subscribed';
 
-create or replace function pgque.unsubscribe(
-    queue text,
-    consumer text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.unregister_consumer(queue, consumer);
-end
-$$;
+create or replace function pgque.unsubscribe(queue text, consumer text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.unregister_consumer(queue, consumer); end $$;
 comment on function pgque.unsubscribe(text, text) is 'Unsubscribe, as unregister_consumer()';
 
-create or replace function pgque._messages_sql(
-    i_batch_id bigint,
-    i_max_return integer
-)
-returns text
-language plpgsql
-as $$
+create or replace function pgque._messages_sql(i_batch_id bigint, i_max_return integer)
+returns text language plpgsql as $$
 -- One row more than allowed is asked for, to notice an overflow cheaply.
 begin
     return format('select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time,'
@@ -208,16 +155,8 @@ end
 $$;
 comment on function pgque._messages_sql(bigint, integer) is 'Query for the messages of an open batch';
 
-create or replace function pgque.receive(
-    i_queue text,
-    i_consumer text,
-    i_max_return integer default 100
-)
-returns setof pgque.message
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.receive(i_queue text, i_consumer text, i_max_return integer default 100)
+returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_batch_id bigint;
     v_count bigint;

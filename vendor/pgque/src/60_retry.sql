@@ -2,9 +2,7 @@
 -- then written again for that subscription only, with its id and a higher count.
 
 create or replace function pgque._lock_batch(i_batch_id bigint)
-returns pgque.subscription
-language plpgsql
-as $$
+returns pgque.subscription language plpgsql as $$
 -- Held until commit, so that no takeover slips between a nack and its ack.
 declare
     v_sub pgque.subscription;
@@ -16,13 +14,8 @@ $$;
 comment on function pgque._lock_batch(bigint) is 'Subscription that holds a batch, locked; NULL fields when there is none';
 
 create or replace function pgque._retry_event(
-    i_sub pgque.subscription,
-    i_event pgque.event_template,
-    i_retry_after timestamptz
-)
-returns integer
-language plpgsql
-as $$
+    i_sub pgque.subscription, i_event pgque.event_template, i_retry_after timestamptz
+) returns integer language plpgsql as $$
 begin
     insert into pgque.retry_queue (
         ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry,
@@ -41,14 +34,8 @@ comment on function pgque._retry_event(pgque.subscription, pgque.event_template,
 'Put an event into the retry queue: 1, or 0 when it is there already';
 
 create or replace function pgque._fail_event(
-    i_sub pgque.subscription,
-    i_event pgque.event_template,
-    i_retry_after timestamptz,
-    i_reason text
-)
-returns void
-language plpgsql
-as $$
+    i_sub pgque.subscription, i_event pgque.event_template, i_retry_after timestamptz, i_reason text
+) returns void language plpgsql as $$
 -- The rule of retries and dead letters, for nack and for removed members.
 begin
     if coalesce(i_event.ev_retry, 0)
@@ -64,16 +51,8 @@ comment on function pgque._fail_event(pgque.subscription, pgque.event_template, 
 'Retry an event, or make it a dead letter when its retries ran out';
 
 create or replace function pgque.nack(
-    i_batch_id bigint,
-    i_msg pgque.message,
-    i_retry_after interval default '00:01:00',
-    i_reason text default null
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_batch_id bigint, i_msg pgque.message, i_retry_after interval default '00:01:00', i_reason text default null
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- Of the message only the id counts: everything else is read from the event.
 declare
     v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
@@ -96,16 +75,8 @@ $$;
 comment on function pgque.nack(bigint, pgque.message, interval, text) is
 'Send one message of an open batch back for later, or to the dead letters when its retries ran out. The batch stays open: ack it in the same transaction';
 
-create or replace function pgque.event_retry(
-    x_batch_id bigint,
-    x_event_id bigint,
-    x_retry_time timestamptz
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.event_retry(x_batch_id bigint, x_event_id bigint, x_retry_time timestamptz)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._lock_batch(x_batch_id);
     v_event pgque.event_template;
@@ -122,42 +93,17 @@ $$;
 comment on function pgque.event_retry(bigint, bigint, timestamptz) is
 'Retry one event at a time, whatever its count: 1, or 0 when it waits already';
 
-create or replace function pgque.event_retry(
-    x_batch_id bigint,
-    x_event_id bigint,
-    x_retry_seconds integer
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.event_retry(x_batch_id, x_event_id, now() + make_interval(secs => x_retry_seconds));
-end
-$$;
+create or replace function pgque.event_retry(x_batch_id bigint, x_event_id bigint, x_retry_seconds integer)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.event_retry(x_batch_id, x_event_id, now() + make_interval(secs => x_retry_seconds)); end $$;
 comment on function pgque.event_retry(bigint, bigint, integer) is
 'Retry one event after some seconds, whatever its count: 1, or 0 when it waits already';
 
 create or replace function pgque.event_retry_raw(
-    x_queue text,
-    x_consumer text,
-    x_retry_after timestamptz,
-    x_ev_id bigint,
-    x_ev_time timestamptz,
-    x_ev_retry integer,
-    x_ev_type text,
-    x_ev_data text,
-    x_ev_extra1 text,
-    x_ev_extra2 text,
-    x_ev_extra3 text,
+    x_queue text, x_consumer text, x_retry_after timestamptz, x_ev_id bigint, x_ev_time timestamptz,
+    x_ev_retry integer, x_ev_type text, x_ev_data text, x_ev_extra1 text, x_ev_extra2 text, x_ev_extra3 text,
     x_ev_extra4 text
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._find_subscription(x_queue, x_consumer);
     v_id bigint;
@@ -182,15 +128,8 @@ comment on function pgque.event_retry_raw(
     text, text, timestamptz, bigint, timestamptz, integer, text, text, text, text, text, text
 ) is 'Put an event with every field given into the retry queue of a consumer';
 
-create or replace function pgque.batch_retry(
-    i_batch_id bigint,
-    i_retry_seconds integer
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.batch_retry(i_batch_id bigint, i_retry_seconds integer)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
     v_count integer;
@@ -212,9 +151,7 @@ comment on function pgque.batch_retry(bigint, integer) is
 'Retry every event of a batch, whatever its count; the number of events newly queued';
 
 create or replace function pgque._reinsert_due(i_queue_id integer)
-returns integer
-language plpgsql
-as $$
+returns integer language plpgsql as $$
 -- Each event uses up a sequence value, so that the ticker counts it as new.
 declare
     v_queue pgque.queue;
@@ -238,11 +175,7 @@ $$;
 comment on function pgque._reinsert_due(integer) is 'Write the due retries of a queue into its event table again';
 
 create or replace function pgque.maint_retry_events()
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue record;
     v_count integer := 0;

@@ -2,13 +2,8 @@
 -- are replayed or purged.
 
 create or replace function pgque._bury_event(
-    i_sub pgque.subscription,
-    i_event pgque.event_template,
-    i_reason text
-)
-returns void
-language plpgsql
-as $$
+    i_sub pgque.subscription, i_event pgque.event_template, i_reason text
+) returns void language plpgsql as $$
 -- Members of a group come and go: their dead letters belong to the main consumer.
 begin
     insert into pgque.dead_letter (
@@ -27,24 +22,10 @@ comment on function pgque._bury_event(pgque.subscription, pgque.event_template, 
 'Make an event a dead letter, once per consumer';
 
 create or replace function pgque.event_dead(
-    i_batch_id bigint,
-    i_event_id bigint,
-    i_reason text,
-    i_ev_time timestamptz,
-    i_ev_txid xid8,
-    i_ev_retry integer,
-    i_ev_type text,
-    i_ev_data text,
-    i_ev_extra1 text default null,
-    i_ev_extra2 text default null,
-    i_ev_extra3 text default null,
-    i_ev_extra4 text default null
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_batch_id bigint, i_event_id bigint, i_reason text, i_ev_time timestamptz, i_ev_txid xid8, i_ev_retry integer,
+    i_ev_type text, i_ev_data text, i_ev_extra1 text default null, i_ev_extra2 text default null,
+    i_ev_extra3 text default null, i_ev_extra4 text default null
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
 begin
@@ -63,15 +44,8 @@ comment on function pgque.event_dead(
     bigint, bigint, text, timestamptz, xid8, integer, text, text, text, text, text, text
 ) is 'Make a dead letter from the given fields, for the consumer that holds the batch';
 
-create or replace function pgque.dlq_inspect(
-    i_queue_name text,
-    i_limit_count integer default 100
-)
-returns setof pgque.dead_letter
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.dlq_inspect(i_queue_name text, i_limit_count integer default 100)
+returns setof pgque.dead_letter language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     return query
     select d.*
@@ -85,11 +59,7 @@ $$;
 comment on function pgque.dlq_inspect(text, integer) is 'Dead letters of a queue, newest first';
 
 create or replace function pgque.dlq_replay(i_dead_letter_id bigint)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- Deleting first makes a second replay of the same letter wait and find nothing.
 declare
     v_letter pgque.dead_letter;
@@ -117,15 +87,8 @@ comment on function pgque.dlq_replay(bigint) is
 'Send a dead letter again, as a new event and only to the consumer that gave it up; returns the new event id';
 
 create or replace function pgque.dlq_replay_all(
-    i_queue_name text,
-    out replayed bigint,
-    out failed bigint,
-    out first_error text
-)
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue_name text, out replayed bigint, out failed bigint, out first_error text
+) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_id bigint;
 begin
@@ -153,15 +116,8 @@ $$;
 comment on function pgque.dlq_replay_all(text) is
 'Replay the dead letters of a queue one by one; those that fail stay. Letters that another session replays are left to it';
 
-create or replace function pgque.dlq_purge(
-    i_queue_name text,
-    i_older_than interval default '30 days'
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.dlq_purge(i_queue_name text, i_older_than interval default '30 days')
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_count integer;
 begin

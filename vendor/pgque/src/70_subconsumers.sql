@@ -1,22 +1,7 @@
--- Cooperative consumers: a group shares one cursor (the coop_main row) and hands
--- whole windows to its members (coop_member rows). All rows of a group have one
--- sub_id, so that retries come back to the group.
---
--- Handing out needs no lock on the main row for longer than the cursor takes to
--- move: a window is claimed by an advisory lock on its first tick, which tells
--- other sessions of a claim that is not committed yet, and by a row in
--- coop_window when the cursor cannot be moved over it at once.
+-- Members of a group: joining, leaving, signs of life.
 
-create or replace function pgque._validate_coop_names(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text
-)
-returns void
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque._validate_coop_names(i_queue text, i_consumer text, i_subconsumer text)
+returns void language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     if coalesce(i_queue, '') = '' then
         raise exception 'queue name must not be empty';
@@ -38,15 +23,8 @@ $$;
 comment on function pgque._validate_coop_names(text, text, text) is
 'Experimental in PgQue 0.2. Raise when a name cannot be used for a group';
 
-create or replace function pgque._clear_member_cursor(
-    p_queue_id integer,
-    p_consumer_id integer
-)
-returns void
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque._clear_member_cursor(p_queue_id integer, p_consumer_id integer)
+returns void language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     update pgque.subscription
     set sub_last_tick = null, sub_next_tick = null, sub_batch = null, sub_active = clock_timestamp()
@@ -56,24 +34,8 @@ $$;
 comment on function pgque._clear_member_cursor(integer, integer) is
 'Experimental in PgQue 0.2. Take the open batch away from a member';
 
-create or replace function pgque._lock_group(i_sub_id integer)
-returns void
-language sql
-as $$
--- Sessions that hand out ordinary windows share this lock; whoever needs the
--- group at rest (windows of a wanted size, end of the group) takes it alone.
-select pg_advisory_xact_lock(hashtext('pgque.group'), i_sub_id)
-$$;
-comment on function pgque._lock_group(integer) is 'Wait until no window of a group is being handed out';
-
-create or replace function pgque._ensure_main(
-    i_queue text,
-    i_consumer text,
-    i_convert_normal boolean
-)
-returns pgque.subscription
-language plpgsql
-as $$
+create or replace function pgque._ensure_main(i_queue text, i_consumer text, i_convert_normal boolean)
+returns pgque.subscription language plpgsql as $$
 declare
     v_main pgque.subscription;
 begin
@@ -101,16 +63,8 @@ $$;
 comment on function pgque._ensure_main(text, text, boolean) is 'Main row of a group, made or converted when needed';
 
 create or replace function pgque.register_subconsumer(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_convert_normal boolean default false
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue text, i_consumer text, i_subconsumer text, i_convert_normal boolean default false
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_main pgque.subscription;
     v_member pgque.subscription;
@@ -145,33 +99,14 @@ comment on function pgque.register_subconsumer(text, text, text, boolean) is
 'Experimental in PgQue 0.2. Join a group, which is made at the newest tick when new: 1, or 0 when already in it. Any number may do so at once';
 
 create or replace function pgque.subscribe_subconsumer(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_convert_normal boolean default false
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, i_convert_normal);
-end
-$$;
+    i_queue text, i_consumer text, i_subconsumer text, i_convert_normal boolean default false
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, i_convert_normal); end $$;
 comment on function pgque.subscribe_subconsumer(text, text, text, boolean) is
 'Experimental in PgQue 0.2. Join a group, as register_subconsumer()';
 
-create or replace function pgque.touch_subconsumer(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+create or replace function pgque.touch_subconsumer(i_queue text, i_consumer text, i_subconsumer text)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
 begin
@@ -184,9 +119,7 @@ comment on function pgque.touch_subconsumer(text, text, text) is
 'Experimental in PgQue 0.2. Sign of life of a member at work: 1, or 0 when it is unknown';
 
 create or replace function pgque._remove_member(i_member pgque.subscription)
-returns integer
-language plpgsql
-as $$
+returns integer language plpgsql as $$
 -- The group ends with its last member; its cursor becomes that of a normal
 -- consumer. Windows that the cursor could not pass yet are then read again.
 begin
@@ -214,16 +147,8 @@ $$;
 comment on function pgque._remove_member(pgque.subscription) is 'Take a member without open batch out of its group';
 
 create or replace function pgque.unregister_subconsumer(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_batch_handling integer default 0
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue text, i_consumer text, i_subconsumer text, i_batch_handling integer default 0
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_member pgque.subscription;
     v_event pgque.event_template;
@@ -256,19 +181,8 @@ comment on function pgque.unregister_subconsumer(text, text, text, integer) is
 'Experimental in PgQue 0.2. Leave a group: 1, or 0 when unknown. With batch_handling 1 the events of an open batch are retried in a minute';
 
 create or replace function pgque.unsubscribe_subconsumer(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_batch_handling integer default 0
-)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return pgque.unregister_subconsumer(i_queue, i_consumer, i_subconsumer, i_batch_handling);
-end
-$$;
+    i_queue text, i_consumer text, i_subconsumer text, i_batch_handling integer default 0
+) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.unregister_subconsumer(i_queue, i_consumer, i_subconsumer, i_batch_handling); end $$;
 comment on function pgque.unsubscribe_subconsumer(text, text, text, integer) is
 'Experimental in PgQue 0.2. Leave a group, as unregister_subconsumer()';

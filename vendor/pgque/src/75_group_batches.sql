@@ -1,124 +1,8 @@
--- Batches of a group: find the next free window, hand it to a member, take it
--- over from a silent one.
-
-create or replace function pgque._move_group_cursor(
-    i_queue_id integer,
-    i_main_id integer,
-    i_from_tick bigint,
-    i_to_tick bigint
-)
-returns void
-language plpgsql
-as $$
--- Records a window as handed out. When another session holds the main row, the
--- window stays in coop_window and a later call moves the cursor over it.
-declare
-    v_start bigint;
-    v_cursor bigint;
-    v_next bigint;
-begin
-    select sub_last_tick into v_start
-    from pgque.subscription
-    where sub_queue = i_queue_id and sub_consumer = i_main_id
-    for no key update skip locked;
-    if v_start = i_from_tick then
-        v_cursor := i_to_tick;
-    else
-        if i_from_tick is not null then
-            insert into pgque.coop_window (cw_queue, cw_consumer, cw_from_tick, cw_to_tick)
-            values (i_queue_id, i_main_id, i_from_tick, i_to_tick);
-        end if;
-        v_cursor := v_start;
-    end if;
-    loop
-        delete from pgque.coop_window
-        where cw_queue = i_queue_id and cw_consumer = i_main_id and cw_from_tick = v_cursor
-        returning cw_to_tick into v_next;
-        exit when not found;
-        v_cursor := v_next;
-    end loop;
-    if v_cursor <> v_start then
-        update pgque.subscription set sub_last_tick = v_cursor, sub_active = clock_timestamp()
-        where sub_queue = i_queue_id and sub_consumer = i_main_id;
-    end if;
-end
-$$;
-comment on function pgque._move_group_cursor(integer, integer, bigint, bigint) is
-'Mark a window as handed out and move the cursor of the group as far as it goes';
-
-create or replace function pgque._claim_window(
-    i_main pgque.subscription,
-    i_min_lag interval,
-    i_min_count bigint,
-    i_min_interval interval,
-    out from_tick bigint,
-    out to_tick bigint
-)
-language plpgsql
-as $$
--- Walks from the cursor over windows that are handed out (rows) or being handed
--- out (advisory locks). A window ends where the event count changes, so that all
--- sessions see the same borders, and never beyond the start of a known one.
-declare
-    v_handed_out_to bigint;
-begin
-    from_tick := i_main.sub_last_tick;
-    loop
-        select w.cw_to_tick into v_handed_out_to
-        from pgque.coop_window w
-        where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer and w.cw_from_tick = from_tick;
-        if found then
-            from_tick := v_handed_out_to;
-            continue;
-        end if;
-        select least(e.tick, (
-            select min(w.cw_from_tick)
-            from pgque.coop_window w
-            where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
-                and w.cw_from_tick > from_tick
-        )) into to_tick
-        from pgque._window_end(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval) e (tick)
-        where e.tick is not null;
-        exit when to_tick is null
-            or pg_try_advisory_xact_lock(hashtextextended('pgque.window ' || i_main.sub_id, from_tick));
-        from_tick := to_tick;
-    end loop;
-end
-$$;
-comment on function pgque._claim_window(pgque.subscription, interval, bigint, interval) is
-'Next free window of a group, locked until commit; NULL end when there is none';
-
-create or replace function pgque._window_is_free(
-    i_main pgque.subscription,
-    i_from_tick bigint
-)
-returns boolean
-language sql
-as $$
-select not exists (
-        select from pgque.coop_window w
-        where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
-            and w.cw_from_tick <= i_from_tick and w.cw_to_tick > i_from_tick
-    )
-    and exists (
-        select from pgque.subscription s
-        where s.sub_queue = i_main.sub_queue and s.sub_consumer = i_main.sub_consumer
-            and s.sub_last_tick <= i_from_tick
-    )
-$$;
-comment on function pgque._window_is_free(pgque.subscription, bigint) is
-'Whether no committed transaction has handed out the window at this tick';
+-- Batches of a group: given to a member, or taken over from a silent one.
 
 create or replace function pgque._check_group(
-    i_main pgque.subscription,
-    i_member pgque.subscription,
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text
-)
-returns void
-language plpgsql
-as $$
+    i_main pgque.subscription, i_member pgque.subscription, i_queue text, i_consumer text, i_subconsumer text
+) returns void language plpgsql as $$
 begin
     if i_main.sub_id is null then
         raise exception 'cooperative main consumer not found: %/%', i_queue, i_consumer;
@@ -149,45 +33,8 @@ $$;
 comment on function pgque._check_group(pgque.subscription, pgque.subscription, text, text, text) is
 'Raise unless main and member rows fit together';
 
-create or replace function pgque._next_free_window(
-    i_main pgque.subscription,
-    i_min_lag interval,
-    i_min_count bigint,
-    i_min_interval interval,
-    out from_tick bigint,
-    out to_tick bigint
-)
-language plpgsql
-as $$
--- Windows of a wanted size have borders that other sessions cannot foresee: for
--- them the group is locked alone. A claim is checked again once it is locked,
--- for the session that held it before may have committed meanwhile.
-begin
-    if i_min_count is not null or i_min_interval is not null then
-        perform pgque._lock_group(i_main.sub_id);
-    else
-        perform pg_advisory_xact_lock_shared(hashtext('pgque.group'), i_main.sub_id);
-    end if;
-    loop
-        select * into i_main
-        from pgque.subscription
-        where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer;
-        select c.from_tick, c.to_tick into from_tick, to_tick
-        from pgque._claim_window(i_main, i_min_lag, i_min_count, i_min_interval) c;
-        exit when to_tick is null or pgque._window_is_free(i_main, from_tick);
-    end loop;
-end
-$$;
-comment on function pgque._next_free_window(pgque.subscription, interval, bigint, interval) is
-'Claim the next free window of a group; NULL end when there is none';
-
-create or replace function pgque._silent_member(
-    i_member pgque.subscription,
-    i_dead_interval interval
-)
-returns pgque.subscription
-language plpgsql
-as $$
+create or replace function pgque._silent_member(i_member pgque.subscription, i_dead_interval interval)
+returns pgque.subscription language plpgsql as $$
 -- Looked for without a lock first, so that an ordinary poll writes nothing.
 declare
     v_victim pgque.subscription;
@@ -214,21 +61,10 @@ comment on function pgque._silent_member(pgque.subscription, interval) is
 'Member of the same group whose batch may be taken over, locked; the one silent for longest';
 
 create or replace function pgque.next_batch_custom(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_min_lag interval,
-    i_min_count integer,
-    i_min_interval interval,
-    i_dead_interval interval default null,
-    out batch_id bigint,
-    out prev_tick_id bigint,
+    i_queue text, i_consumer text, i_subconsumer text, i_min_lag interval, i_min_count integer,
+    i_min_interval interval, i_dead_interval interval default null, out batch_id bigint, out prev_tick_id bigint,
     out next_tick_id bigint
-)
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- 1. The open batch of this member. 2. The batch of the member silent for longest.
 -- 3. The next free window. The row of the member is locked before it is given
 -- anything, for two processes may use one name. An idle poll writes nothing but
@@ -291,16 +127,8 @@ comment on function pgque.next_batch_custom(text, text, text, interval, integer,
 'Experimental in PgQue 0.2. Give a member its open batch, the batch of a member silent for i_dead_interval (NULL: never), or the next window; joins the group when needed. Members do not wait for each other''s commit';
 
 create or replace function pgque.next_batch(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_dead_interval interval default null
-)
-returns bigint
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue text, i_consumer text, i_subconsumer text, i_dead_interval interval default null
+) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     return (
         select b.batch_id
@@ -312,17 +140,9 @@ comment on function pgque.next_batch(text, text, text, interval) is
 'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()';
 
 create or replace function pgque.receive_coop(
-    i_queue text,
-    i_consumer text,
-    i_subconsumer text,
-    i_max_return integer default 100,
+    i_queue text, i_consumer text, i_subconsumer text, i_max_return integer default 100,
     i_dead_interval interval default null
-)
-returns setof pgque.message
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_batch_id bigint;
     v_count bigint;

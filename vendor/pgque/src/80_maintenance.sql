@@ -1,13 +1,8 @@
 -- Maintenance: event tables take turns, and the one whose turn comes is truncated.
 -- Rotation has two steps, to be run in transactions of their own.
 
-create or replace function pgque._is_read(
-    i_table text,
-    i_snapshot pg_snapshot
-)
-returns boolean
-language plpgsql
-as $$
+create or replace function pgque._is_read(i_table text, i_snapshot pg_snapshot)
+returns boolean language plpgsql as $$
 -- Only transactions that were running or unborn at the snapshot need a look.
 declare
     v_unread boolean := false;
@@ -25,12 +20,8 @@ $$;
 comment on function pgque._is_read(text, pg_snapshot) is
 'Whether every row of an event table is visible in a snapshot; NULL stands for no consumer';
 
-create or replace function pgque._truncate_if_read(
-    i_table text,
-    i_snapshot pg_snapshot
-)
-returns boolean
-language plpgsql
+create or replace function pgque._truncate_if_read(i_table text, i_snapshot pg_snapshot)
+returns boolean language plpgsql
 set lock_timeout = '100ms'
 as $$
 -- The exclusive lock keeps every writer out, also one with an old snapshot, so
@@ -57,13 +48,8 @@ comment on function pgque._truncate_if_read(text, pg_snapshot) is
 'Empty an event table that all consumers have read; NULL stands for no consumer';
 
 create or replace function pgque._delete_old_ticks(
-    i_queue_id integer,
-    i_lowest_tick bigint,
-    i_before_xid xid8
-)
-returns void
-language sql
-as $$
+    i_queue_id integer, i_lowest_tick bigint, i_before_xid xid8
+) returns void language sql as $$
 -- A tick that is just being subscribed to is locked, and passed over.
 delete from pgque.tick t
 using (
@@ -80,11 +66,7 @@ comment on function pgque._delete_old_ticks(integer, bigint, xid8) is
 'Delete ticks that every consumer has passed; the newest stays';
 
 create or replace function pgque.maint_rotate_tables_step1(i_queue_name text)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue;
     v_lowest pgque.tick;
@@ -128,9 +110,7 @@ comment on function pgque.maint_rotate_tables_step1(text) is
 'Rotate a queue when its period is over and the next table is read by all: truncate that table and let producers write to it';
 
 create or replace function pgque.maint_rotate_tables_step2()
-returns integer
-language plpgsql
-as $$
+returns integer language plpgsql as $$
 begin
     update pgque.queue
     set queue_switch_step2 = pg_current_xact_id()::text::bigint
@@ -142,9 +122,7 @@ comment on function pgque.maint_rotate_tables_step2() is
 'Finish the rotations begun by earlier transactions; without it no second rotation starts';
 
 create or replace function pgque.maint_tables_to_vacuum()
-returns setof text
-language plpgsql
-as $$
+returns setof text language plpgsql as $$
 begin
     if current_setting('autovacuum')::boolean then
         return;
@@ -155,13 +133,8 @@ end
 $$;
 comment on function pgque.maint_tables_to_vacuum() is 'Tables to vacuum by hand; none when autovacuum is on';
 
-create or replace function pgque.maint_operations(
-    out func_name text,
-    out func_arg text
-)
-returns setof record
-language plpgsql
-as $$
+create or replace function pgque.maint_operations(out func_name text, out func_arg text)
+returns setof record language plpgsql as $$
 begin
     return query
     select 'pgque.maint_rotate_tables_step1', q.queue_name
@@ -181,13 +154,8 @@ end
 $$;
 comment on function pgque.maint_operations() is 'Maintenance that is to be done now: function and argument';
 
-create or replace function pgque._run_extra_maint(
-    i_function text,
-    i_queue_name text
-)
-returns void
-language plpgsql
-as $$
+create or replace function pgque._run_extra_maint(i_function text, i_queue_name text)
+returns void language plpgsql as $$
 -- A hook runs with the rights of the owner of the engine, so it must be his.
 declare
     v_function oid := to_regprocedure(i_function || '(text)');
@@ -208,11 +176,7 @@ $$;
 comment on function pgque._run_extra_maint(text, text) is 'Run a maintenance function that a queue names';
 
 create or replace function pgque.maint()
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_operation record;
     v_count integer := 0;

@@ -1,27 +1,12 @@
 -- What operators look at: queues, consumers, batches, the installation.
 
 create or replace function pgque.get_queue_info(
-    i_queue_name text,
-    out queue_name text,
-    out queue_ntables integer,
-    out queue_cur_table integer,
-    out queue_rotation_period interval,
-    out queue_switch_time timestamptz,
-    out queue_external_ticker boolean,
-    out queue_ticker_paused boolean,
-    out queue_ticker_max_count integer,
-    out queue_ticker_max_lag interval,
-    out queue_ticker_idle_period interval,
-    out ticker_lag interval,
-    out ev_per_sec double precision,
-    out ev_new bigint,
-    out last_tick_id bigint
-)
-returns setof record
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+    i_queue_name text, out queue_name text, out queue_ntables integer, out queue_cur_table integer,
+    out queue_rotation_period interval, out queue_switch_time timestamptz, out queue_external_ticker boolean,
+    out queue_ticker_paused boolean, out queue_ticker_max_count integer, out queue_ticker_max_lag interval,
+    out queue_ticker_idle_period interval, out ticker_lag interval, out ev_per_sec double precision,
+    out ev_new bigint, out last_tick_id bigint
+) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     return query
     select q.queue_name, q.queue_ntables, q.queue_cur_table, q.queue_rotation_period, q.queue_switch_time,
@@ -47,47 +32,19 @@ comment on function pgque.get_queue_info(text) is
 'Settings and state of a queue: time since the newest tick, rate over the last ticks, events not ticked yet';
 
 create or replace function pgque.get_queue_info(
-    out queue_name text,
-    out queue_ntables integer,
-    out queue_cur_table integer,
-    out queue_rotation_period interval,
-    out queue_switch_time timestamptz,
-    out queue_external_ticker boolean,
-    out queue_ticker_paused boolean,
-    out queue_ticker_max_count integer,
-    out queue_ticker_max_lag interval,
-    out queue_ticker_idle_period interval,
-    out ticker_lag interval,
-    out ev_per_sec double precision,
-    out ev_new bigint,
-    out last_tick_id bigint
-)
-returns setof record
-language plpgsql
-as $$
-begin
-    return query select * from pgque.get_queue_info(null);
-end
-$$;
+    out queue_name text, out queue_ntables integer, out queue_cur_table integer, out queue_rotation_period interval,
+    out queue_switch_time timestamptz, out queue_external_ticker boolean, out queue_ticker_paused boolean,
+    out queue_ticker_max_count integer, out queue_ticker_max_lag interval, out queue_ticker_idle_period interval,
+    out ticker_lag interval, out ev_per_sec double precision, out ev_new bigint, out last_tick_id bigint
+) returns setof record language plpgsql as $$
+begin return query select * from pgque.get_queue_info(null); end $$;
 comment on function pgque.get_queue_info() is 'Settings and state of all queues';
 
 create or replace function pgque.get_consumer_info(
-    i_queue_name text,
-    i_consumer_name text,
-    out queue_name text,
-    out consumer_name text,
-    out lag interval,
-    out last_seen interval,
-    out last_tick bigint,
-    out current_batch bigint,
-    out next_tick bigint,
+    i_queue_name text, i_consumer_name text, out queue_name text, out consumer_name text, out lag interval,
+    out last_seen interval, out last_tick bigint, out current_batch bigint, out next_tick bigint,
     out pending_events bigint
-)
-returns setof record
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     return query
     select q.queue_name, c.co_name, now() - t.tick_time, now() - s.sub_active, s.sub_last_tick, s.sub_batch,
@@ -107,64 +64,24 @@ comment on function pgque.get_consumer_info(text, text) is
 'State of consumers: age and size of what lies behind their cursor, last sign of life, open batch';
 
 create or replace function pgque.get_consumer_info(
-    i_queue_name text,
-    out queue_name text,
-    out consumer_name text,
-    out lag interval,
-    out last_seen interval,
-    out last_tick bigint,
-    out current_batch bigint,
-    out next_tick bigint,
-    out pending_events bigint
-)
-returns setof record
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return query select * from pgque.get_consumer_info(i_queue_name, null);
-end
-$$;
+    i_queue_name text, out queue_name text, out consumer_name text, out lag interval, out last_seen interval,
+    out last_tick bigint, out current_batch bigint, out next_tick bigint, out pending_events bigint
+) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return query select * from pgque.get_consumer_info(i_queue_name, null); end $$;
 comment on function pgque.get_consumer_info(text) is 'State of the consumers of a queue';
 
 create or replace function pgque.get_consumer_info(
-    out queue_name text,
-    out consumer_name text,
-    out lag interval,
-    out last_seen interval,
-    out last_tick bigint,
-    out current_batch bigint,
-    out next_tick bigint,
-    out pending_events bigint
-)
-returns setof record
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
-begin
-    return query select * from pgque.get_consumer_info(null, null);
-end
-$$;
+    out queue_name text, out consumer_name text, out lag interval, out last_seen interval, out last_tick bigint,
+    out current_batch bigint, out next_tick bigint, out pending_events bigint
+) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return query select * from pgque.get_consumer_info(null, null); end $$;
 comment on function pgque.get_consumer_info() is 'State of all consumers';
 
 create or replace function pgque.get_batch_info(
-    x_batch_id bigint,
-    out queue_name text,
-    out consumer_name text,
-    out batch_start timestamptz,
-    out batch_end timestamptz,
-    out prev_tick_id bigint,
-    out tick_id bigint,
-    out lag interval,
-    out seq_start bigint,
+    x_batch_id bigint, out queue_name text, out consumer_name text, out batch_start timestamptz,
+    out batch_end timestamptz, out prev_tick_id bigint, out tick_id bigint, out lag interval, out seq_start bigint,
     out seq_end bigint
-)
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     select q.queue_name, c.co_name, f.tick_time, t.tick_time, f.tick_id, t.tick_id, now() - t.tick_time,
         f.tick_event_seq, t.tick_event_seq
@@ -184,11 +101,7 @@ returns table (
     component text,
     status text,
     detail text
-)
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_config pgque.config;
 begin
@@ -212,11 +125,7 @@ $$;
 comment on function pgque.status() is 'Overview of the installation, one row per component';
 
 create or replace function pgque.uninstall()
-returns void
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns void language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     drop schema pgque cascade;
     raise notice 'pgque: schema dropped; the roles pgque_reader, pgque_writer and pgque_admin stay';

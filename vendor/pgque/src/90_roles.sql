@@ -31,11 +31,7 @@ end
 $$;
 
 create or replace function pgque.grant_perms(x_queue_name text)
-returns integer
-language plpgsql
-security definer
-set search_path = pgque, pg_catalog, pg_temp
-as $$
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_queue pgque.queue;
 begin
