@@ -308,13 +308,17 @@ class Server:
         return found
 
     def _end(self, how: signal.Signals) -> None:
-        """Signal the server, wait for all its processes, and leave no pid file: one that is left is stale."""
+        """Signal the server, wait for all its processes, and leave none of its lock files: one that is left is stale.
+
+        A stale one stops the next start when another program has the process id in it by now, or a zombie still has.
+        """
         leader = self.pid()
         if leader is None or not self._signal_and_wait([leader], how):
             self._signal_and_wait([process.pid for process in self._processes()], signal.SIGKILL)
         if self.data in _children:
             _children.pop(self.data).wait()
-        (self.data / "postmaster.pid").unlink(missing_ok=True)
+        for lock in (self.data / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"):
+            lock.unlink(missing_ok=True)
 
     def _signal_and_wait(self, pids: list[int], how: signal.Signals) -> bool:
         """Whether every process of the server is gone in time."""

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import dj_database_url
@@ -125,14 +126,29 @@ def loop_until_cut(connection):
         connection.execute("do $$ begin raise notice 'busy'; loop end loop; end $$")
 
 
-def test_a_pid_file_that_names_another_program_is_stale(server):
+@pytest.mark.parametrize(("folder", "name"), [("data", "postmaster.pid"), ("socket_folder", ".s.PGSQL.5432.lock")])
+def test_a_lock_file_that_names_another_program_is_stale(server, folder, name):
     server.start()
     server.stop()
-    (server.data / "postmaster.pid").write_text(f"{os.getpid()}\n{server.data}\n")
+    owner = server.data.stat()
+    path = getattr(server, folder) / name
+    with program_of(owner.st_uid) as program:
+        path.write_text(f"{program.pid}\n{server.data}\n")
+        os.chown(path, owner.st_uid, owner.st_gid)
 
-    server.start()
+        server.start()
 
     assert answer(server, "select 1") == 1
+
+
+@contextmanager
+def program_of(uid):
+    """A live process of the server's own user: only such a process makes PostgreSQL believe a lock file."""
+    with subprocess.Popen(["sleep", "60"], **({"user": uid} if os.geteuid() == 0 else {})) as program:
+        try:
+            yield program
+        finally:
+            program.kill()
 
 
 def test_a_server_whose_starter_was_killed_is_used_again(server, home):
