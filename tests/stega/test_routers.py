@@ -27,6 +27,7 @@ def test_results_and_schedules_live_with_the_queue():
 def test_each_database_holds_the_tables_of_its_own_apps_and_no_others():
     tables = {alias: set(connections[alias].introspection.table_names()) - {"django_migrations"} for alias in ALIASES}
 
+    assert "django_migrations" not in connections["events"].introspection.table_names()
     assert {"django_q_ormq", "django_q_task", "django_q_schedule"} <= tables["jobs"]
     assert all(name.startswith("django_q_") for name in tables["jobs"])
     assert "stega_outboxentry" in tables["default"]

@@ -1,0 +1,15 @@
+from typing import Any
+
+from django.core.management.commands.migrate import Command as Migrate
+
+from stega.routers import HOME
+
+
+class Command(Migrate):
+    """Django's own command, which would leave a table of migrations in a database that is home to no app."""
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["database"] in {"default", *HOME.values()}:
+            super().handle(*args, **options)
+        elif options["verbosity"]:
+            self.stdout.write(f"Nothing of Django lives in {options['database']}.")
