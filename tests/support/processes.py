@@ -33,13 +33,13 @@ def environment(**changes: object) -> dict[str, str]:
 class RunningProcess:
     """A subprocess in a process group of its own; killed with its children at the end of the context."""
 
-    def __init__(self, *command: str, env: Mapping[str, str]) -> None:
+    def __init__(self, *command: str, env: Mapping[str, str], cwd: Path = ROOT) -> None:
         self.command = command
         descriptor, name = tempfile.mkstemp(prefix="stega-process-", suffix=".log")
         self._log = Path(name)
         with open(descriptor, "wb") as log:
             self._process = subprocess.Popen(
-                command, cwd=ROOT, env=dict(env), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                command, cwd=cwd, env=dict(env), stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
 
     def __enter__(self) -> "RunningProcess":
@@ -72,6 +72,11 @@ class RunningProcess:
     def terminate(self, timeout: float = 15) -> int:
         """SIGTERM to the process itself, as a supervisor does; its exit code."""
         self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(timeout)
+
+    def interrupt(self, timeout: float = 15) -> int:
+        """Ctrl+C, which reaches the whole foreground group; the process's exit code."""
+        os.killpg(self._process.pid, signal.SIGINT)
         return self._process.wait(timeout)
 
     def wait(self, timeout: float = 30) -> int:

@@ -1,0 +1,51 @@
+# The targets of Stega: `make` lists them. Everything runs in .venv, which is made and kept current on the way.
+
+PORT ?= 8000
+PYTEST_ARGUMENTS ?= -n 2 --dist loadgroup
+PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+PYTHON = .venv/bin/python
+VENV = .venv/stega-installed
+
+.PHONY: help run test check fmt build-sql clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: $(VENV) ## run all of Stega on this machine; PORT=8123 takes another port
+	@exec env STEGA_DEBUG="$${STEGA_DEBUG-1}" STEGA_BASE_URL="$${STEGA_BASE_URL-http://127.0.0.1:$(PORT)}" \
+		$(PYTHON) manage.py up --port "$(PORT)"
+
+test: $(VENV) ## run every test, on PostgreSQL servers of its own
+	@exec $(PYTHON) -m pytest $(PYTEST_ARGUMENTS)
+
+check: $(VENV) ## formatting, lint, types, import contracts, migrations, settings, built SQL, tests
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m ruff check .
+	@STEGA_DEBUG=1 $(PYTHON) -m mypy .
+	@.venv/bin/lint-imports
+	@STEGA_DEBUG=1 $(PYTHON) manage.py makemigrations --check --dry-run
+	@STEGA_DEBUG=1 $(PYTHON) manage.py check --fail-level WARNING
+	@$(PYTHON) vendor/pgque/build.py --check
+	@$(PYTHON) -m pytest $(PYTEST_ARGUMENTS)
+
+fmt: $(VENV) ## format the code and repair what the linter can
+	@$(PYTHON) -m ruff check --fix .
+	@$(PYTHON) -m ruff format .
+
+build-sql: $(VENV) ## build vendor/pgque/pgque.sql from its sources
+	@$(PYTHON) vendor/pgque/build.py
+
+clean: ## remove the virtual environment and every cache; the data in .stega stays
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache staticfiles
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Where the system's Python comes without ensurepip, its own pip fills the environment.
+$(VENV): requirements.txt requirements-dev.txt
+	@test -n "$(PYTHON3)" || { echo "Stega needs Python 3.11 or newer: install it, or name it: make PYTHON3=/path/to/python3" >&2; exit 1; }
+	@test -x $(PYTHON) || { echo "Making .venv"; \
+		$(PYTHON3) -c 'import ensurepip' 2>/dev/null && $(PYTHON3) -m venv .venv || $(PYTHON3) -m venv --without-pip .venv; }
+	@echo "Installing the packages of requirements-dev.txt (about a minute the first time)"
+	@if $(PYTHON) -c 'import pip' 2>/dev/null; then pip="$(PYTHON) -m pip"; else pip="$(PYTHON3) -m pip --python $(PYTHON)"; fi; \
+		$$pip install --disable-pip-version-check --progress-bar off -r requirements-dev.txt
+	@touch $@
