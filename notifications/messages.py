@@ -152,9 +152,9 @@ def _weekly_report(payload: Payload, base_url: str) -> Letter:
             _("How the tickets of %(product)s stand, and how the last seven days went.") % {"product": product},
         ),
         facts=(
-            (_("Open"), str(stats["open_count"])),
-            (_("In progress"), str(stats["in_progress_count"])),
-            (_("Resolved"), str(stats["resolved_count"])),
+            (_("Open tickets"), str(stats["open_count"])),
+            (_("Tickets in progress"), str(stats["in_progress_count"])),
+            (_("Resolved tickets"), str(stats["resolved_count"])),
             (_("Opened in the last 7 days"), str(stats["created_last_7d"])),
             (_("Resolved in the last 7 days"), str(stats["resolved_last_7d"])),
             (_("Average time to resolution"), _average(stats["avg_resolution_hours"])),

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.mail import EmailMultiAlternatives, get_connection
 from django.core.validators import validate_email
+from django.utils.encoding import punycode
 from django.utils.translation import gettext_noop
 
 from notifications.channels import Failure, PermanentFailure, TemporaryFailure
@@ -28,6 +29,7 @@ NAME_LIMIT = 100
 HEADERS = {"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All"}
 """They tell the other side's machine not to answer, so that no two machines talk to each other for ever."""
 REFUSED = gettext_noop("The mail server refused")
+UNREACHABLE = gettext_noop("The mail server cannot be reached")
 UNCERTAIN = gettext_noop("The mail server stopped answering: uncertain whether the mail arrived")
 OUR_OWN_FAULT = {530, 534, 535, 538}
 """Replies about how we sign in: no recipient is at fault, and the next try may come after the mend."""
@@ -51,9 +53,9 @@ def send(target: str, name: str, wording: Wording, message_id: str) -> None:
         within(settings.DELIVERY_LEASE_SECONDS / 2, lambda: line.send(message))
     except DeadlineExceeded as failure:
         hang_up()
-        raise classified(failure) from failure
-    except (OSError, ValueError) as failure:
-        raise classified(failure) from failure
+        raise classified(failure, connected=line.connected) from failure
+    except OSError as failure:
+        raise classified(failure, connected=line.connected) from failure
 
 
 def composed(target: str, name: str, wording: Wording, message_id: str) -> EmailMultiAlternatives:
@@ -75,7 +77,7 @@ def hang_up() -> None:
         line.cut()
 
 
-def classified(failure: Exception) -> Failure:
+def classified(failure: OSError | DeadlineExceeded, *, connected: bool) -> Failure:
     """Say which kind of failure `failure` is; what the replies mean is RFC 5321, section 4.2.1."""
     if isinstance(failure, smtplib.SMTPRecipientsRefused):
         return _of_reply(*next(iter(failure.recipients.values())))
@@ -83,11 +85,7 @@ def classified(failure: Exception) -> Failure:
         return _of_reply(failure.smtp_code, failure.smtp_error)
     if isinstance(failure, smtplib.SMTPResponseException):
         return TemporaryFailure(REFUSED, _words(failure.smtp_code, failure.smtp_error))
-    if isinstance(failure, ValueError):
-        return PermanentFailure(gettext_noop("The mail cannot be written"), failure)
-    if isinstance(failure, TimeoutError | DeadlineExceeded | smtplib.SMTPServerDisconnected):
-        return TemporaryFailure(UNCERTAIN, failure)
-    return TemporaryFailure(gettext_noop("The mail server cannot be reached"), failure)
+    return TemporaryFailure(UNCERTAIN if connected else UNREACHABLE, failure)
 
 
 def _of_reply(code: int, text: bytes | str) -> Failure:
@@ -104,7 +102,7 @@ def _mailbox(target: str, name: str) -> str:
     """`target` with `name` quoted as a header needs it."""
     try:
         validate_email(target)
-        target.rpartition("@")[0].encode("ascii")  # the validator lets letters pass that only fold to ASCII
+        punycode(target.rpartition("@")[2])  # a domain that no name server can be asked for raises here
         return str(Address(single_line(name, NAME_LIMIT), addr_spec=target))
     except (ValidationError, ValueError) as failure:
         raise PermanentFailure(gettext_noop("Not an address that mail can be sent to")) from failure
@@ -117,13 +115,17 @@ class Line:
         self.server = (settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT)
         self._backend = get_connection()
         self._used_at = time.monotonic()
+        self.connected = False
+        """Whether the mail in hand may have been taken: the conversation about it has begun."""
 
     def send(self, message: EmailMultiAlternatives) -> None:
         """Send over the open connection when it still answers, else over a new one."""
+        self.connected = False
         if not self._answers():
             self.cut()
         try:
             self._backend.open()
+            self.connected = True
             self._backend.send_messages([message])
         except (smtplib.SMTPRecipientsRefused, smtplib.SMTPDataError):
             raise

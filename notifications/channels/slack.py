@@ -40,7 +40,6 @@ def send(target: str, wording: Wording) -> None:
     if not _is_web_address(target):
         raise PermanentFailure(gettext_noop("The Slack webhook of the product is not a web address"))
     client = WebhookClient(target, timeout=settings.SLACK_TIMEOUT_SECONDS, logger=_silent, retry_handlers=[])
-    client.proxy = None  # urllib reads the proxy variables itself, with NO_PROXY, which the client does not know
     answers: list[tuple[int, str, Mapping[str, str]]] = []
 
     def post() -> None:

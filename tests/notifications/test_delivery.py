@@ -256,10 +256,13 @@ def test_a_fault_of_our_own_leaves_its_notice_open_and_the_others_told(mailbox, 
 
 
 def test_a_lost_database_is_raised_at_once(mailbox, monkeypatch):
-    def lost(ledger, notice, message_id):
+    claim = DeliveryQuerySet.claim
+
+    def lost_once(ledger, notice, message_id):
+        monkeypatch.setattr(DeliveryQuerySet, "claim", claim)
         raise OperationalError("server closed the connection")
 
-    monkeypatch.setattr(DeliveryQuerySet, "claim", lost)
+    monkeypatch.setattr(DeliveryQuerySet, "claim", lost_once)
 
     with pytest.raises(OperationalError):
         deliver([mail_to(1), mail_to(2)])

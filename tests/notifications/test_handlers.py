@@ -75,6 +75,7 @@ def test_a_breach_is_told_to_active_admins_only(ticket, people):
     User.objects.filter(username="admin").update(is_active=False)
 
     assert told("ticket.sla_breached") == ["admin2"]
+    assert skipped("ticket.sla_breached").keys() == {"product:3"}
 
 
 def test_a_breach_is_told_to_admins_when_the_assignee_has_left(ticket, people):

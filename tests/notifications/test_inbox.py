@@ -70,6 +70,18 @@ def test_a_mail_is_a_file_that_mail_programs_read(data_dir):
     assert message.get_body(("plain",)).get_content() == "ação\n"  # type: ignore[union-attr]
 
 
+def test_a_mail_appears_whole_or_not_at_all(visitor, monkeypatch):
+    def full(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+
+    with pytest.raises(OSError, match="no space"):
+        send()
+
+    assert captured(visitor)["mail"] == []
+
+
 def test_a_mail_that_is_still_being_written_is_not_shown(visitor, data_dir):
     send()
     (data_dir / "mail" / "99-half.part").write_bytes(b"To: nobody")

@@ -29,7 +29,7 @@ class Mailbox:
 
     `rcpt` and `data` answer per address and per mail. `drop` cuts the connection after a mail was taken, before the
     answer. Clearing `gate` makes it take a mail and then say nothing until the gate is set. `sign_in_works` decides
-    what AUTH gets. `connections` counts.
+    what AUTH gets. `connections` counts those ever made.
     """
 
     def __init__(self) -> None:
@@ -40,11 +40,21 @@ class Mailbox:
         self.sign_in_works = True
         self.gate = threading.Event()
         self.gate.set()
-        self.connections = 0
         self.host = "127.0.0.1"
         self.port = 0
+        self._conversations: list[SMTP] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mailbox", daemon=True)
+
+    def hang_up(self) -> None:
+        """Close every open connection, as a server does with idle ones."""
+        for server in self._conversations:
+            if server.transport is not None:
+                self._loop.call_soon_threadsafe(server.transport.close)
+
+    @property
+    def connections(self) -> int:
+        return len(self._conversations)
 
     def addresses(self) -> list[str]:
         return [each.to for each in self.received]
@@ -90,14 +100,11 @@ class Mailbox:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def _connection(self) -> SMTP:
-        self.connections += 1
-        return SMTP(
-            self,
-            hostname="mailbox",
-            loop=self._loop,
-            authenticator=self.authenticate,
-            auth_require_tls=False,
+        conversation = SMTP(
+            self, hostname="mailbox", loop=self._loop, authenticator=self.authenticate, auth_require_tls=False
         )
+        self._conversations.append(conversation)
+        return conversation
 
     async def _close(self) -> None:
         self._server.close()

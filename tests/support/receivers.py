@@ -20,13 +20,15 @@ class Answer:
 class WebhookReceiver:
     """Listens on 127.0.0.1 while the context is open. `answers` are given in turn, then `answer` for ever.
 
-    Clearing `gate` makes it take a post and then say nothing until the gate is set.
+    `drop` cuts the connection after a post was taken, before the answer. Clearing `gate` makes it take a post and then
+    say nothing until the gate is set.
     """
 
     def __init__(self) -> None:
         self.received: list[Any] = []
         self.answers: deque[Answer] = deque()
         self.answer = Answer()
+        self.drop = False
         self.gate = threading.Event()
         self.gate.set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(self))
@@ -57,6 +59,8 @@ def _handler_for(receiver: WebhookReceiver) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             receiver.received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             receiver.gate.wait()
+            if receiver.drop:
+                return
             answer = receiver.answers.popleft() if receiver.answers else receiver.answer
             body = answer.body.encode()
             self.send_response(answer.status)

@@ -109,6 +109,15 @@ def test_a_server_that_is_away_is_a_temporary_failure():
             slack.send(f"http://127.0.0.1:{port}/services/verysecret", Wording("", "hello"))
 
 
+def test_a_cut_connection_is_one_try(webhook):
+    webhook.drop = True
+
+    with pytest.raises(TemporaryFailure):
+        send(webhook)
+
+    assert len(webhook.received) == 1
+
+
 def test_a_server_that_hangs_leaves_it_uncertain(webhook, settings):
     settings.DELIVERY_LEASE_SECONDS = 0.4
     webhook.gate.clear()
