@@ -90,12 +90,12 @@ def test_a_mail_that_is_still_being_written_is_not_shown(visitor, data_dir):
 
 
 def test_the_page_shows_newest_first(visitor):
-    send(subject="first")
-    send(subject="second")
+    send(subject="morning")
+    send(subject="evening")
 
     page = visitor.get(URL).content.decode()
 
-    assert page.index("second") < page.index("first")
+    assert page.index("evening") < page.index("morning")
 
 
 def test_the_page_shows_text_as_text(visitor):

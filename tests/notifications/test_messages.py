@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+from django.urls import resolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -111,10 +112,22 @@ def test_every_mail_says_why_it_comes_and_where_to_look(event_type):
     assert f"\n{BASE_URL}/" in wording.text
 
 
+def test_the_link_to_a_ticket_is_the_address_of_its_page():
+    assert resolve("/tickets/12/").view_name == "tickets:detail"
+
+
 @pytest.mark.parametrize("language", ["en", "pt-br"])
 @pytest.mark.parametrize("event_type", PAYLOADS)
 def test_every_mail_marks_its_language(event_type, language):
     assert f'<html lang="{language}">' in mail(event_type, language=language).html
+
+
+def test_a_portuguese_mail_is_portuguese():
+    wording = mail("ticket.sla_breached", language="pt-br", elapsed_hours=1)
+
+    assert wording.subject == "[#12] SLA violado: Printer on fire"
+    assert "Prioridade: Crítica" in wording.text
+    assert "1 hora\n" in wording.text
 
 
 def test_subject_and_text_are_literal_and_html_is_escaped_once():

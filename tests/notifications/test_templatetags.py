@@ -2,6 +2,7 @@ import uuid
 
 import pytest
 from django.template import Context, Template
+from django.utils.translation import gettext, override
 
 from accounts.models import Role, User
 from notifications.models import Channel, Delivery, State
@@ -64,3 +65,11 @@ def test_the_ledger_asks_the_database_twice_however_many_were_told(django_assert
 
     with django_assert_num_queries(2):
         ledger()
+
+
+def test_the_ledger_speaks_the_language_of_its_reader():
+    delivery(state=State.SKIPPED, reason="The user is inactive")
+
+    with override("pt-br"):
+        assert gettext("The user is inactive") in ledger()
+        assert "The user is inactive" not in ledger()
