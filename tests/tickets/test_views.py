@@ -7,6 +7,10 @@ from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
+from hypothesis import HealthCheck, given
+from hypothesis import settings as trials
+from hypothesis import strategies as st
 
 from accounts.models import User
 from stega.models import OutboxEntry
@@ -231,6 +235,20 @@ def test_text_is_shown_literally(as_user, customer, product, title):
     assert "{{ 7|add:7 }}" in shown or "{" not in title
 
 
+@trials(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.characters(codec="utf-8"), min_size=1, max_size=80))
+def test_any_text_is_refused_or_shown_as_it_is(as_user, customer, product, text):
+    browser = as_user(customer)
+    form = {"title": "Any", "body": text, "product": product.pk, "priority": "low"}
+
+    opened = browser.post("/tickets/new/", form)
+
+    if opened.status_code == 302:
+        assert escape(text.replace("\r\n", "\n").strip()) in texts(browser.get(opened.url))
+    else:
+        assert opened.context["form"].errors.keys() == {"body"}
+
+
 @pytest.mark.parametrize("who", ["outsider", "other_agent"])
 def test_a_foreign_ticket_is_not_found(as_user, request, who, agent, customer, product):
     ticket = make_ticket(customer, product, assignee=agent)
@@ -441,8 +459,16 @@ def test_times_are_shown_in_the_time_zone_of_the_user(as_user, customer, product
     assert "March 2, 2030, 8:30 a.m. (Asia/Tokyo)" in texts(as_user(customer).get(page(ticket)))
 
 
-def test_the_page_of_a_fault_needs_nothing():
-    assert "Something went wrong" in render_to_string("500.html")
+@pytest.mark.parametrize(("template", "title"), [("400.html", "Bad request"), ("500.html", "Something went wrong")])
+def test_the_page_of_a_fault_needs_nothing(template, title):
+    assert title in render_to_string(template)
+
+
+def test_a_form_of_three_megabytes_is_refused(as_user, customer, ticket):
+    response = as_user(customer).post(page(ticket, "comment"), {"body": "x" * 3_000_000})
+
+    assert response.status_code == 400
+    assert nothing_written()
 
 
 def test_the_slack_webhook_is_on_no_page(as_user, admin, customer):
