@@ -41,8 +41,3 @@ def exact(value: datetime) -> str:
 @register.filter
 def sentence(event: TicketEvent) -> str:
     return history.sentence(event.type, event.payload)
-
-
-@register.filter
-def minutes(count: int) -> str:
-    return moments.minutes(count)
