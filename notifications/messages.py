@@ -182,7 +182,23 @@ def _ticket_url(payload: Payload, base_url: str) -> str:
     return f"{base_url}/tickets/{payload['ticket_id']}/"
 
 
+def event_name(event_type: str) -> str:
+    """What staff call the event; the type itself when it has no name."""
+    names = {
+        "ticket.welcome": _("Welcome"),
+        "ticket.sla_breached": _("SLA breached"),
+        "ticket.assigned": _("Assignment"),
+        "ticket.status_changed": _("New status"),
+        "ticket.comment_added": _("New comment"),
+        "ticket.resolved": _("Resolved"),
+        "report.weekly_ready": _("Weekly report"),
+    }
+    return names.get(event_type, event_type)
+
+
 def _hours(hours: int) -> str:
+    if hours < 1:
+        return _("less than an hour")
     return ngettext("%(hours)d hour", "%(hours)d hours", hours) % {"hours": hours}
 
 

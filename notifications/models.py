@@ -170,3 +170,8 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event_type} {self.channel} {self.recipient}"
+
+    @property
+    def last_moment(self) -> datetime.datetime:
+        """When it went out; else when that was last tried."""
+        return self.sent_at or self.claimed_at or self.created_at

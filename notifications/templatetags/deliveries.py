@@ -3,6 +3,7 @@ from typing import Any
 from django import template
 
 from accounts.models import User
+from notifications.messages import event_name
 from notifications.models import Channel, Delivery
 
 register = template.Library()
@@ -17,4 +18,5 @@ def ticket_deliveries(ticket_id: int) -> dict[str, Any]:
     deliveries = list(Delivery.objects.filter(ticket_id=ticket_id).order_by("-created_at", "-pk")[:SHOWN])
     ids = {int(each.recipient.removeprefix("user:")) for each in deliveries if each.channel == Channel.EMAIL}
     names = {f"user:{user.pk}": str(user) for user in User.objects.filter(pk__in=ids)}
-    return {"deliveries": [(each, names.get(each.recipient, each.address)) for each in deliveries]}
+    lines = [(each, names.get(each.recipient, each.address), event_name(each.event_type)) for each in deliveries]
+    return {"lines": lines}

@@ -100,6 +100,19 @@ def test_a_product_that_resolved_nothing_has_no_average():
     assert "Average time to resolution: nothing resolved yet" in mail("report.weekly_ready", stats=stats).text
 
 
+def test_an_elapsed_time_below_an_hour_is_not_called_zero():
+    assert "Open for: less than an hour\n" in mail("ticket.sla_breached", elapsed_hours=0).text
+
+
+@pytest.mark.parametrize("event_type", PAYLOADS)
+def test_every_event_has_a_name_for_staff(event_type):
+    assert messages.event_name(event_type) != event_type
+
+
+def test_an_event_of_a_later_version_is_named_by_its_type():
+    assert messages.event_name("ticket.merged") == "ticket.merged"
+
+
 def test_one_hour_is_singular():
     assert "1 hour\n" in mail("ticket.sla_breached", elapsed_hours=1).text
 

@@ -40,6 +40,7 @@ def test_the_ledger_names_who_was_told_and_by_which_channel():
     shown = ledger()
 
     assert "Ana" in shown
+    assert "SLA breached" in shown
     assert "agent@example.com" in shown
     assert "Printers" in shown
 
