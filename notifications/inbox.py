@@ -68,7 +68,7 @@ def _parse(content: bytes) -> Mail:
     body = message.get_body(("plain",))
     return Mail(
         to=message["To"].addresses[0].addr_spec,
-        subject=str(message["Subject"]),
+        subject=str(message["Subject"]).strip(),  # folding may leave a blank in front
         text="" if body is None else str(body.get_content()),
         message_id=str(message["Message-ID"]),
     )

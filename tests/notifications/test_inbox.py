@@ -5,6 +5,7 @@ import pytest
 from django.core.mail import EmailMultiAlternatives
 from django.test import Client
 
+import stega.urls  # noqa: F401 - decides once whether there is an inbox, by the settings of that moment
 from notifications.inbox import FileMailBackend
 
 URL = "/dev/inbox/"
@@ -50,6 +51,14 @@ def test_json_gives_a_mail_with_the_bare_address(visitor):
             "message_id": "<1@example.com>",
         }
     ]
+
+
+def test_json_gives_a_long_subject_as_it_was_written(visitor):
+    subject = "[#12] Atribuído a você: " + "impressora em chamas " * 5
+
+    send(subject=subject.strip())
+
+    assert captured(visitor)["mail"][0]["subject"] == subject.strip()
 
 
 def test_json_gives_posts_oldest_first(visitor):
