@@ -18,10 +18,14 @@ def ticker(sql, queue):
     return sql.value("select pgque.ticker(%s)", [queue])
 
 
-def settle(sql, queue, gap=1):
-    """Two ticks, `gap` seconds apart."""
-    age_ticks(sql, queue, gap)
+def settle(sql, queue, age=0, gap=1):
+    """Two ticks, the newer one `age` seconds old, the older one `gap` seconds older."""
     ticker(sql, queue)
+    sql.rows(
+        "update pgque.tick set tick_time = now() - (%s + case tick_id when 1 then %s else 0 end) * interval '1 second'"
+        " where tick_queue = (select queue_id from pgque.queue where queue_name = %s)",
+        [age, gap, queue],
+    )
 
 
 def test_the_first_event_of_a_queue_is_ticked_at_once(sql, queue):
@@ -42,14 +46,14 @@ def test_the_first_event_of_a_queue_counts_as_new(sql, queue):
     ("events", "age", "gap", "due"),
     [
         (0, 0, 1, False),
-        (0, 1.4, 0.1, False),
+        (0, 1.0, 0.1, False),
         (0, 1.6, 0.1, True),
-        (0, 1.6, 1, False),
+        (0, 1.6, 5, False),
         (0, 2.1, 1, True),
         (0, 30, 20, False),
         (0, 61, 50, True),
         (1, 0, 1, False),
-        (1, 2.9, 1, False),
+        (1, 2.0, 1, False),
         (1, 3.1, 1, True),
         (9, 0, 1, False),
         (10, 0, 1, True),
@@ -58,8 +62,7 @@ def test_the_first_event_of_a_queue_counts_as_new(sql, queue):
 )
 def test_a_tick_is_due_by_count_by_age_or_when_idle_for_long(sql, queue, events, age, gap, due):
     sql.rows("select pgque.set_queue_config(%s, 'ticker_max_count', '10')", [queue])
-    settle(sql, queue, gap)
-    age_ticks(sql, queue, age)
+    settle(sql, queue, age, gap)
     send(sql, queue, *["a"] * events)
 
     assert (ticker(sql, queue) is not None) is due
@@ -67,9 +70,8 @@ def test_a_tick_is_due_by_count_by_age_or_when_idle_for_long(sql, queue, events,
 
 def test_a_lag_of_milliseconds_is_obeyed(sql, queue):
     sql.rows("select pgque.set_queue_config(%s, 'ticker_max_lag', '10 milliseconds')", [queue])
-    settle(sql, queue)
+    settle(sql, queue, age=0.011)
     send(sql, queue, "a")
-    age_ticks(sql, queue, 0.011)
 
     assert ticker(sql, queue) is not None
 
