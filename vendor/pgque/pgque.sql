@@ -1021,16 +1021,22 @@ comment on column pgque._window.from_snapshot is 'Snapshot of the tick before th
 comment on column pgque._window.to_snapshot is 'Snapshot of the tick that ends the window';
 
 create or replace function pgque._tables_to_read(i_prefix text, i_ntables integer)
-returns setof text language sql as $$
+returns text[] language plpgsql as $$
 -- Empty tables are left out, so that no lock on them hinders a rotation. Advisory
 -- lock (table), shared: refused while a rotation that is not committed yet has
 -- emptied the table, which it does only when nobody has to read it any more.
-select t.name
-from generate_series(0, i_ntables - 1) n
-cross join lateral (select i_prefix || '_' || n) t (name)
-where case when pg_try_advisory_xact_lock_shared(hashtextextended(t.name, 0))
-    then pg_relation_size(to_regclass(t.name)) > 0 else false end
-order by n
+declare
+    v_table text;
+    v_tables text[] := '{}';
+begin
+    for i in 0..i_ntables - 1 loop
+        v_table := i_prefix || '_' || i;
+        continue when not pg_try_advisory_xact_lock_shared(hashtextextended(v_table, 0));
+        continue when pg_relation_size(v_table::regclass) = 0;
+        v_tables := v_tables || v_table;
+    end loop;
+    return v_tables;
+end
 $$;
 comment on function pgque._tables_to_read(text, integer) is 'Event tables of a queue that may hold events to read';
 
@@ -1044,30 +1050,33 @@ create or replace function pgque._window_sql(
 declare
     v_from pg_snapshot := i_window.from_snapshot;
     v_to pg_snapshot := i_window.to_snapshot;
-    v_late text := (
-        select string_agg(format('%L', x.id), ', ')
-        from pg_snapshot_xip(v_from) x (id)
-        where pg_visible_in_snapshot(x.id, v_to)
-    );
     v_where text := format('(ev_owner is null or ev_owner = %s) and %s', i_window.sub_id, i_filter);
     v_range text := format('ev_txid >= %L and ev_txid < %L', pg_snapshot_xmax(v_from), pg_snapshot_xmax(v_to));
-    v_parts text[] := array[format('select %s from pgque.event_template where false', i_columns)];
+    v_late text;
     v_table text;
+    v_sql text;
 begin
-    if exists (select from pg_snapshot_xip(v_to)) then
+    if pg_snapshot_xmin(v_to) <> pg_snapshot_xmax(v_to) then
         v_range := format('%s and pg_visible_in_snapshot(ev_txid, %L)', v_range, v_to);
     end if;
-    for v_table in select pgque._tables_to_read(i_window.data_pfx, i_window.ntables) loop
-        v_parts := v_parts || format('select %s from %s where %s and %s', i_columns, v_table, v_range, v_where);
+    if pg_snapshot_xmin(v_from) <> pg_snapshot_xmax(v_from) then
+        v_late := (
+            select string_agg(format('%L', x.id), ', ')
+            from pg_snapshot_xip(v_from) x (id)
+            where pg_visible_in_snapshot(x.id, v_to)
+        );
+    end if;
+    foreach v_table in array pgque._tables_to_read(i_window.data_pfx, i_window.ntables) loop
+        v_sql := concat(v_sql || ' union all ', 'select ', i_columns, ' from ', v_table, ' where ', v_range, ' and ', v_where);
         if v_late is not null then
-            v_parts := v_parts
-                || format('select %s from %s where ev_txid in (%s) and %s', i_columns, v_table, v_late, v_where);
+            v_sql := concat(v_sql, ' union all select ', i_columns, ' from ', v_table,
+                ' where ev_txid in (', v_late, ') and ', v_where);
         end if;
     end loop;
-    return array_to_string(v_parts, ' union all ');
+    return coalesce(v_sql, format('select %s from only pgque.event_template where false', i_columns));
 end
 $$;
-comment on function pgque._window_sql(pgque._window, text, text) is 'Query for the events of a window';
+comment on function pgque._window_sql(pgque._window, text, text) is 'Query for the events of a window, in no order';
 
 create or replace function pgque._make_window(
     i_queue_id integer, i_sub_id integer, i_from_tick bigint, i_to_tick bigint
@@ -1186,18 +1195,15 @@ returns pgque.event_template language plpgsql as $$
 -- One index probe per table, whatever the size of the batch.
 declare
     v_event pgque.event_template;
-    v_sql text := (
-        select string_agg(format('select * from %s where ev_id = $1 and pg_visible_in_snapshot(ev_txid, $2)'
-            ' and not pg_visible_in_snapshot(ev_txid, $3) and (ev_owner is null or ev_owner = $4)', t), ' union all ')
-        from pgque._tables_to_read(i_window.data_pfx, i_window.ntables) t
-    );
+    v_table text;
 begin
-    if v_sql is null then
-        return null;
-    end if;
-    execute v_sql || ' limit 1'
-    into v_event
-    using i_event_id, i_window.to_snapshot, i_window.from_snapshot, i_window.sub_id;
+    foreach v_table in array pgque._tables_to_read(i_window.data_pfx, i_window.ntables) loop
+        execute 'select * from ' || v_table || ' where ev_id = $1 and pg_visible_in_snapshot(ev_txid, $2)'
+            ' and not pg_visible_in_snapshot(ev_txid, $3) and (ev_owner is null or ev_owner = $4)'
+        into v_event
+        using i_event_id, i_window.to_snapshot, i_window.from_snapshot, i_window.sub_id;
+        exit when v_event.ev_id is not null;
+    end loop;
     return v_event;
 end
 $$;
@@ -1227,12 +1233,17 @@ comment on function pgque._check_normal(pgque.subscription, text, text) is
 'Raise unless the subscription exists and stands for itself';
 
 create or replace function pgque._find_subscription(i_queue text, i_consumer text)
-returns pgque.subscription language sql stable as $$
-select s
-from pgque.queue q
-join pgque.subscription s on s.sub_queue = q.queue_id
-join pgque.consumer c on c.co_id = s.sub_consumer
-where q.queue_name = i_queue and c.co_name = i_consumer
+returns pgque.subscription language plpgsql as $$
+declare
+    v_sub pgque.subscription;
+begin
+    select s.* into v_sub
+    from pgque.queue q
+    join pgque.subscription s on s.sub_queue = q.queue_id
+    join pgque.consumer c on c.co_id = s.sub_consumer
+    where q.queue_name = i_queue and c.co_name = i_consumer;
+    return v_sub;
+end
 $$;
 comment on function pgque._find_subscription(text, text) is 'Subscription by names, not locked';
 
@@ -1309,11 +1320,10 @@ create or replace function pgque.get_batch_events(
     out ev_type text, out ev_data text, out ev_extra1 text, out ev_extra2 text, out ev_extra3 text,
     out ev_extra4 text
 ) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
--- The sum in "order by" keeps the planner from walking the whole index on ev_id.
+-- The sum keeps the planner from walking the whole index on ev_id for the order.
 begin
-    return query execute format('select ev_id, ev_time, ev_txid::text::bigint, ev_retry, ev_type, ev_data,'
-        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from (%s) e order by ev_id + 0',
-        pgque._window_sql(pgque._batch_window(x_batch_id), '*'));
+    return query execute pgque._window_sql(pgque._batch_window(x_batch_id), 'ev_id + 0, ev_time, ev_txid::text::bigint,'
+        ' ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4') || ' order by 1';
 end
 $$;
 comment on function pgque.get_batch_events(bigint) is
@@ -1528,10 +1538,10 @@ create or replace function pgque._messages_sql(i_batch_id bigint, i_max_return i
 returns text language plpgsql as $$
 -- One row more than allowed is asked for, to notice an overflow cheaply.
 begin
-    return format('select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time,'
-        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from (%s) e order by ev_id + 0 limit %s',
-        i_batch_id, pgque._window_sql(pgque._batch_window(i_batch_id), '*'),
-        coalesce((i_max_return::bigint + 1)::text, 'all'));
+    return concat(
+        pgque._window_sql(pgque._batch_window(i_batch_id), concat('ev_id + 0, ', i_batch_id, '::bigint, ev_type, ev_data,'
+            ' ev_retry, ev_time, ev_extra1, ev_extra2, ev_extra3, ev_extra4')),
+        ' order by 1', ' limit ' || (i_max_return::bigint + 1));
 end
 $$;
 comment on function pgque._messages_sql(bigint, integer) is 'Query for the messages of an open batch';

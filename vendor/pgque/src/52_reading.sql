@@ -20,12 +20,17 @@ comment on function pgque._check_normal(pgque.subscription, text, text) is
 'Raise unless the subscription exists and stands for itself';
 
 create or replace function pgque._find_subscription(i_queue text, i_consumer text)
-returns pgque.subscription language sql stable as $$
-select s
-from pgque.queue q
-join pgque.subscription s on s.sub_queue = q.queue_id
-join pgque.consumer c on c.co_id = s.sub_consumer
-where q.queue_name = i_queue and c.co_name = i_consumer
+returns pgque.subscription language plpgsql as $$
+declare
+    v_sub pgque.subscription;
+begin
+    select s.* into v_sub
+    from pgque.queue q
+    join pgque.subscription s on s.sub_queue = q.queue_id
+    join pgque.consumer c on c.co_id = s.sub_consumer
+    where q.queue_name = i_queue and c.co_name = i_consumer;
+    return v_sub;
+end
 $$;
 comment on function pgque._find_subscription(text, text) is 'Subscription by names, not locked';
 
@@ -102,11 +107,10 @@ create or replace function pgque.get_batch_events(
     out ev_type text, out ev_data text, out ev_extra1 text, out ev_extra2 text, out ev_extra3 text,
     out ev_extra4 text
 ) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
--- The sum in "order by" keeps the planner from walking the whole index on ev_id.
+-- The sum keeps the planner from walking the whole index on ev_id for the order.
 begin
-    return query execute format('select ev_id, ev_time, ev_txid::text::bigint, ev_retry, ev_type, ev_data,'
-        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from (%s) e order by ev_id + 0',
-        pgque._window_sql(pgque._batch_window(x_batch_id), '*'));
+    return query execute pgque._window_sql(pgque._batch_window(x_batch_id), 'ev_id + 0, ev_time, ev_txid::text::bigint,'
+        ' ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4') || ' order by 1';
 end
 $$;
 comment on function pgque.get_batch_events(bigint) is

@@ -147,10 +147,10 @@ create or replace function pgque._messages_sql(i_batch_id bigint, i_max_return i
 returns text language plpgsql as $$
 -- One row more than allowed is asked for, to notice an overflow cheaply.
 begin
-    return format('select ev_id, %s::bigint, ev_type, ev_data, ev_retry, ev_time,'
-        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from (%s) e order by ev_id + 0 limit %s',
-        i_batch_id, pgque._window_sql(pgque._batch_window(i_batch_id), '*'),
-        coalesce((i_max_return::bigint + 1)::text, 'all'));
+    return concat(
+        pgque._window_sql(pgque._batch_window(i_batch_id), concat('ev_id + 0, ', i_batch_id, '::bigint, ev_type, ev_data,'
+            ' ev_retry, ev_time, ev_extra1, ev_extra2, ev_extra3, ev_extra4')),
+        ' order by 1', ' limit ' || (i_max_return::bigint + 1));
 end
 $$;
 comment on function pgque._messages_sql(bigint, integer) is 'Query for the messages of an open batch';
