@@ -61,7 +61,8 @@ begin
     if v_sub.sub_id is null then
         raise exception 'batch not found: %', i_batch_id;
     end if;
-    v_event := pgque._find_event(pgque._batch_window(i_batch_id), i_msg.msg_id);
+    v_event := pgque._find_event(
+        pgque._make_window(v_sub.sub_queue, v_sub.sub_id, v_sub.sub_last_tick, v_sub.sub_next_tick), i_msg.msg_id);
     if v_event.ev_id is null then
         raise exception 'msg_id % not found in batch %', i_msg.msg_id, i_batch_id;
     end if;

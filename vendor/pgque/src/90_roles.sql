@@ -141,6 +141,7 @@ grant execute on function
     pgque.maint_rotate_tables_step1(text),
     pgque.maint_rotate_tables_step2(),
     pgque.maint_tables_to_vacuum(),
+    pgque.rebase(),
     pgque.seq_getval(text),
     pgque.seq_setval(text, bigint),
     pgque.set_queue_config(text, text, text),
