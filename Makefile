@@ -7,7 +7,7 @@ PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 PYTHON = .venv/bin/python
 VENV = .venv/stega-installed
 
-.PHONY: help run test check fmt build-sql clean
+.PHONY: help run test check bench fmt build-sql messages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -22,12 +22,15 @@ test: $(VENV) ## run every test, on PostgreSQL servers of its own
 check: $(VENV) ## formatting, lint, types, import contracts, migrations, settings, built SQL, tests
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m ruff check .
-	@STEGA_DEBUG=1 $(PYTHON) -m mypy
+	@STEGA_DEBUG=1 $(PYTHON) -m mypy .
 	@.venv/bin/lint-imports
 	@STEGA_DEBUG=1 $(PYTHON) manage.py makemigrations --check --dry-run
 	@STEGA_DEBUG=1 $(PYTHON) manage.py check --fail-level WARNING
 	@$(PYTHON) vendor/pgque/build.py --check
 	@$(PYTHON) -m pytest $(PYTEST_ARGUMENTS)
+
+bench: $(VENV) ## measure latency, throughput, the cost of enqueueing and memory
+	@exec $(PYTHON) -m tests.bench
 
 fmt: $(VENV) ## format the code and repair what the linter can
 	@$(PYTHON) -m ruff check --fix .
@@ -35,6 +38,9 @@ fmt: $(VENV) ## format the code and repair what the linter can
 
 build-sql: $(VENV) ## build vendor/pgque/pgque.sql from its sources
 	@$(PYTHON) vendor/pgque/build.py
+
+messages: $(VENV) ## bring the translations up to date with the code and compile them
+	@STEGA_DEBUG=1 $(PYTHON) manage.py messages
 
 clean: ## remove the virtual environment and every cache; the data in .stega stays
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache staticfiles
