@@ -11,6 +11,7 @@ import pytest
 
 from stega import procfile
 from stega.procfile import Runner, commands, end_leftovers
+from tests.support.waiting import wait_until
 
 PYTHON = f'"{sys.executable}" -u -c'
 SLEEP = f"{PYTHON} 'import os, signal; print(os.getpid()); signal.pause()'"
@@ -113,11 +114,14 @@ def test_a_process_that_ignores_sigterm_is_killed_with_its_children(make_runner,
 
     runners[0].run()
 
-    assert not any(is_alive(pid) for pid in pids(output))
+    wait_until(lambda: not any(is_alive(pid) for pid in pids(output)), timeout=10)
 
 
 def is_alive(pid):
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_a_process_may_finish_its_work_after_sigterm(make_runner):
