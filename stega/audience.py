@@ -1,6 +1,6 @@
 """How `notifications` learns whom a ticket concerns without importing `tickets`: through settings.AUDIENCE."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -21,7 +21,7 @@ class TicketAudience:
     assignee_id: int | None
     participant_ids: frozenset[int]
     """Author, assignee and everybody who wrote a public comment."""
-    slack_webhook_url: str
+    slack_webhook_url: str = field(repr=False)
     """A secret: never shown, never logged. Empty when the product has none."""
 
 

@@ -61,16 +61,6 @@ def tasks_fit_their_lease(app_configs: Any, **kwargs: Any) -> list[CheckMessage]
     return [Error("A task may run longer than its lease.", hint=hint, id="stega.E003")]
 
 
-@register(Tags.compatibility)
-def one_try_fits_its_lease(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """A channel that may wait longer than the ledger's lease would let a second process tell the same person."""
-    slowest = max(settings.EMAIL_TIMEOUT * 4, settings.SLACK_TIMEOUT_SECONDS)
-    if slowest <= settings.DELIVERY_LEASE_SECONDS:
-        return []
-    hint = "Raise DELIVERY_LEASE_SECONDS to four times EMAIL_TIMEOUT at least, or lower the time-outs."
-    return [Error("Telling one person may take longer than its lease.", hint=hint, id="stega.E005")]
-
-
 @register(Tags.security)
 def production_is_safe(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.DEBUG:

@@ -3,8 +3,10 @@
 import uuid
 
 import pytest
+from django.conf import settings as django_settings
 from django.db import connections
 from django.test import Client
+from django.utils import timezone, translation
 
 from accounts.models import User
 from accounts.roles import Role
@@ -31,6 +33,13 @@ def queue(transactional_db, settings):
     yield name
     with connections["events"].cursor() as cursor:
         cursor.execute("select pgque.drop_queue(%s, true)", [name])
+
+
+@pytest.fixture(autouse=True)
+def no_reader():
+    """Nobody's language and time zone: a request of an earlier test leaves those of its user active."""
+    translation.activate(django_settings.LANGUAGE_CODE)
+    timezone.deactivate()
 
 
 @pytest.fixture(autouse=True)

@@ -74,12 +74,6 @@ def test_a_task_must_end_before_its_lease(settings, timeout, expected):
     assert ids(checks.tasks_fit_their_lease(None)) == expected
 
 
-def test_a_channel_slower_than_the_ledgers_lease_is_refused(settings):
-    settings.EMAIL_TIMEOUT, settings.DELIVERY_LEASE_SECONDS = 16.0, 60.0
-
-    assert ids(checks.one_try_fits_its_lease(None)) == ["stega.E005"]
-
-
 def test_another_router_is_refused(monkeypatch):
     routers = ["stega.routers.HomeRouter", "elsewhere.Router"]
     monkeypatch.setattr(checks, "settings", SimpleNamespace(DATABASE_ROUTERS=routers))

@@ -6,7 +6,7 @@ from django_q.management.commands.qcluster import Command as QCluster
 from stega.preparation import require_prepared
 
 
-class Command(QCluster):  # type: ignore[misc] - django-q2 ships no types
+class Command(QCluster):  # type: ignore[misc]  # django-q2 ships no types
     """django-q2's own command, which would start and then fail for ever where a database is not prepared."""
 
     def handle(self, *args: Any, **options: Any) -> None:
