@@ -1,5 +1,6 @@
 """Fixtures of the whole suite."""
 
+import math
 import uuid
 
 import pytest
@@ -10,6 +11,7 @@ from django.utils import timezone, translation
 
 from accounts.models import User
 from accounts.roles import Role
+from stega import outbox
 from stega.pgque import client
 from tests.factories import make_product, make_user
 from tickets.models import Product
@@ -40,6 +42,12 @@ def no_reader():
     """Nobody's language and time zone: a request of an earlier test leaves those of its user active."""
     translation.activate(django_settings.LANGUAGE_CODE)
     timezone.deactivate()
+
+
+@pytest.fixture(autouse=True)
+def resting_fast_path(monkeypatch):
+    """Outbox entries stay in the outbox, whatever databases a test has; the outbox's own tests wake the fast path."""
+    monkeypatch.setattr(outbox, "_rest_until", math.inf)
 
 
 @pytest.fixture(autouse=True)

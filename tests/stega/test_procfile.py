@@ -109,7 +109,8 @@ def test_a_process_that_ignores_sigterm_is_killed_with_its_children(make_runner,
     runners = []
     output = stop_after(2, runners)
     runners.append(make_runner(output))
-    deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); print(os.getpid()); signal.pause()"
+    say = "os.write(1, str(os.getpid()).encode() + bytes([10]))"  # one write: two processes share the line
+    deaf = f"signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); {say}; signal.pause()"
     runners[0].add("deaf", f"{PYTHON} 'import os, signal; {deaf}'")
 
     runners[0].run()
