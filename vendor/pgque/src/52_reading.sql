@@ -41,15 +41,18 @@ create or replace function pgque.next_batch_custom(
 ) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- First a look without any lock: an idle poll leaves no trace. Then the row is
 -- locked alone, and only later statements read ticks, so that a session which
--- waited for the lock sees the ticks that belong to the row it got.
+-- waited for the lock and finds another cursor sees the ticks that belong to it.
 declare
     v_sub pgque.subscription := pgque._find_subscription(i_queue_name, i_consumer_name);
+    v_from_tick bigint := v_sub.sub_last_tick;
+    v_end_tick bigint;
 begin
     perform pgque._check_normal(v_sub, i_queue_name, i_consumer_name);
-    if v_sub.sub_batch is null
-        and pgque._window_end(v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval) is null
-    then
-        return;
+    if v_sub.sub_batch is null then
+        v_end_tick := pgque._window_end(v_sub.sub_queue, v_from_tick, i_min_lag, i_min_count, i_min_interval);
+        if v_end_tick is null then
+            return;
+        end if;
     end if;
     select * into v_sub
     from pgque.subscription
@@ -58,11 +61,14 @@ begin
     perform pgque._check_normal(v_sub, i_queue_name, i_consumer_name);
 
     if v_sub.sub_batch is null then
-        v_sub.sub_next_tick :=
-            pgque._window_end(v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval);
-        if v_sub.sub_next_tick is null then
-            return;
+        if v_end_tick is null or v_sub.sub_last_tick <> v_from_tick then
+            v_end_tick := pgque._window_end(
+                v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval);
+            if v_end_tick is null then
+                return;
+            end if;
         end if;
+        v_sub.sub_next_tick := v_end_tick;
         v_sub.sub_batch := nextval('pgque.batch_id_seq');
         update pgque.subscription
         set sub_batch = v_sub.sub_batch, sub_next_tick = v_sub.sub_next_tick, sub_active = clock_timestamp()
