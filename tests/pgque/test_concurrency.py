@@ -419,3 +419,32 @@ def test_two_processes_under_one_member_name_get_the_same_batch(sql, session, qu
     one.commit()
 
     assert second.result() == first
+
+
+def test_a_group_does_not_end_while_somebody_joins(sql, session, queue):
+    sql.rows("select pgque.subscribe_subconsumer(%s, 'group', 'a')", [queue])
+    send(sql, queue, "1")
+    tick(sql, queue)
+    joining, leaving = session(), session(autocommit=True)
+    joining.rows("select pgque.subscribe_subconsumer(%s, 'group', 'b')", [queue])
+
+    left = leaving.start_blocked("select pgque.unsubscribe_subconsumer(%s, 'group', 'a')", [queue])
+    joining.commit()
+
+    assert left.result() == [(1,)]
+    assert payloads(receive_coop(sql, queue, "group", "b")) == ["1"]
+
+
+def test_a_member_that_waited_for_its_own_ack_gets_the_next_window(sql, session, queue):
+    sql.rows("select pgque.subscribe_subconsumer(%s, 'group', 'a')", [queue])
+    for payload in "12":
+        send(sql, queue, payload)
+        tick(sql, queue)
+    batch = receive_coop(sql, queue, "group", "a")[0][1]
+    one, two = session(), session(autocommit=True)
+    ack(one, batch)
+
+    waiting = two.start_blocked("select * from pgque.receive_coop(%s, 'group', 'a')", [queue])
+    one.commit()
+
+    assert payloads(waiting.result()) == ["2"]

@@ -2099,15 +2099,15 @@ create or replace function pgque._ensure_main(i_queue text, i_consumer text, i_c
 returns pgque.subscription language plpgsql as $$
 declare
     v_main pgque.subscription;
+    v_is_mine boolean := pgque.register_consumer_at(i_queue, i_consumer, null) = 1;
 begin
-    perform pgque.register_consumer_at(i_queue, i_consumer, null);
     v_main := pgque._find_subscription(i_queue, i_consumer);
     select * into v_main
     from pgque.subscription
     where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer
     for no key update;
     if v_main.sub_role = 'normal' then
-        if not i_convert_normal then
+        if not (v_is_mine or i_convert_normal) then
             raise exception 'consumer % on queue % is already a normal consumer; explicit conversion is required',
                 i_consumer, i_queue;
         end if;
@@ -2134,9 +2134,14 @@ declare
 begin
     perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
     v_main := pgque._find_subscription(i_queue, i_consumer);
+    if v_main.sub_id is not null then
+        -- Keeps the group from ending while this session joins it.
+        perform pg_advisory_xact_lock_shared(hashtext('pgque.group'), v_main.sub_id);
+        v_main := pgque._find_subscription(i_queue, i_consumer);
+    end if;
     v_is_new := v_main.sub_id is null;
     if v_is_new or v_main.sub_role = 'normal' then
-        v_main := pgque._ensure_main(i_queue, i_consumer, v_is_new or coalesce(i_convert_normal, false));
+        v_main := pgque._ensure_main(i_queue, i_consumer, coalesce(i_convert_normal, false));
     elsif v_main.sub_role <> 'coop_main' then
         raise exception 'consumer % on queue % is not a cooperative main consumer', i_consumer, i_queue;
     end if;
@@ -2179,29 +2184,41 @@ $$;
 comment on function pgque.touch_subconsumer(text, text, text) is
 'Experimental in PgQue 0.2. Sign of life of a member at work: 1, or 0 when it is unknown';
 
+create or replace function pgque._has_members(i_queue_id integer, i_sub_id integer)
+returns boolean language plpgsql as $$
+begin
+    return exists (
+        select from pgque.subscription
+        where sub_queue = i_queue_id and sub_id = i_sub_id and sub_role = 'coop_member');
+end
+$$;
+comment on function pgque._has_members(integer, integer) is 'Whether a group has members';
+
 create or replace function pgque._remove_member(i_member pgque.subscription)
 returns integer language plpgsql as $$
--- The group ends with its last member; its cursor becomes that of a normal
--- consumer. Windows that the cursor could not pass yet are then read again.
+-- The group ends with its last member, unless somebody is just joining; its cursor
+-- becomes that of a normal consumer. Windows that the cursor could not pass yet are
+-- then read again.
+declare
+    v_main pgque.subscription;
 begin
     delete from pgque.subscription
     where sub_queue = i_member.sub_queue and sub_consumer = i_member.sub_consumer;
     perform pgque._forget_consumers(array[i_member.sub_consumer]);
-    if not exists (
-        select from pgque.subscription
-        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
-    ) then
-        perform pgque._lock_group(i_member.sub_id);
-        perform pgque._move_group_cursor(s.sub_queue, s.sub_consumer, null, null)
-        from pgque.subscription s
-        where s.sub_queue = i_member.sub_queue and s.sub_id = i_member.sub_id and s.sub_role = 'coop_main';
-        delete from pgque.coop_window w
-        using pgque.subscription s
-        where s.sub_queue = i_member.sub_queue and s.sub_id = i_member.sub_id and s.sub_role = 'coop_main'
-            and w.cw_queue = s.sub_queue and w.cw_consumer = s.sub_consumer;
-        update pgque.subscription set sub_role = 'normal'
-        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_main';
+    if pgque._has_members(i_member.sub_queue, i_member.sub_id) then
+        return 1;
     end if;
+    perform pgque._lock_group(i_member.sub_id);
+    if pgque._has_members(i_member.sub_queue, i_member.sub_id) then
+        return 1;
+    end if;
+    select * into v_main
+    from pgque.subscription
+    where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_main';
+    perform pgque._move_group_cursor(v_main.sub_queue, v_main.sub_consumer, null, null);
+    delete from pgque.coop_window where cw_queue = v_main.sub_queue and cw_consumer = v_main.sub_consumer;
+    update pgque.subscription set sub_role = 'normal'
+    where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer;
     return 1;
 end
 $$;
@@ -2361,6 +2378,13 @@ begin
         next_tick_id := v_member.sub_next_tick;
         update pgque.subscription set sub_active = clock_timestamp()
         where sub_batch = v_member.sub_batch and sub_active < clock_timestamp() - interval '1 second';
+        return;
+    end if;
+    if next_tick_id is null then
+        -- The batch seen before the lock was finished or taken over meanwhile.
+        select b.batch_id, b.prev_tick_id, b.next_tick_id into batch_id, prev_tick_id, next_tick_id
+        from pgque.next_batch_custom(
+            i_queue, i_consumer, i_subconsumer, i_min_lag, i_min_count, i_min_interval, i_dead_interval) b;
         return;
     end if;
     if v_victim.sub_batch is not null then

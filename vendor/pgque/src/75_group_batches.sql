@@ -111,6 +111,13 @@ begin
         where sub_batch = v_member.sub_batch and sub_active < clock_timestamp() - interval '1 second';
         return;
     end if;
+    if next_tick_id is null then
+        -- The batch seen before the lock was finished or taken over meanwhile.
+        select b.batch_id, b.prev_tick_id, b.next_tick_id into batch_id, prev_tick_id, next_tick_id
+        from pgque.next_batch_custom(
+            i_queue, i_consumer, i_subconsumer, i_min_lag, i_min_count, i_min_interval, i_dead_interval) b;
+        return;
+    end if;
     if v_victim.sub_batch is not null then
         perform pgque._clear_member_cursor(v_victim.sub_queue, v_victim.sub_consumer);
     else
