@@ -36,6 +36,11 @@ class OutboxQuerySet(models.QuerySet["OutboxEntry"]):
         """Neither done nor given up."""
         return self.filter(done_at=None, failed_at=None)
 
+    def reopen(self, entries: models.QuerySet[Any, Any]) -> int:
+        """Give those of the entries that were given up another TASK_MAX_ATTEMPTS runs; the sweep relays them."""
+        given_up = self.filter(pk__in=entries, failed_at__isnull=False)
+        return given_up.update(failed_at=None, relayed_at=None, attempts=0)
+
     def due(self, now: datetime) -> OutboxQuerySet:
         """What the sweep relays: overlooked by the fast path, or relayed long ago and never done.
 

@@ -1,0 +1,58 @@
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from stega.models import OutboxEntry
+
+
+class State(admin.SimpleListFilter):
+    """What has become of the promise."""
+
+    title = _("state")
+    parameter_name = "state"
+    states = {
+        "open": (_("open"), {"done_at": None, "failed_at": None}),
+        "done": (_("done"), {"done_at__isnull": False}),
+        "failed": (_("given up"), {"failed_at__isnull": False}),
+    }
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(name, label) for name, (label, _filter) in self.states.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        _label, wanted = self.states.get(self.value() or "", (None, {}))
+        return queryset.filter(**wanted)
+
+
+@admin.register(OutboxEntry)
+class OutboxEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+    """The outbox is a record of promises: it is read, and what was given up may be tried again."""
+
+    list_display = ("created_at", "task", "key", "relayed_at", "done_at", "failed_at", "attempts")
+    list_filter = (State, "task")
+    search_fields = ("=key",)
+    ordering = ("-created_at",)
+    show_full_result_count = False
+    actions = ("try_again",)
+
+    @admin.action(description=_("Try again what was given up"), permissions=["retry"])
+    def try_again(self, request: HttpRequest, queryset: QuerySet[OutboxEntry]) -> None:
+        reopened = OutboxEntry.objects.reopen(queryset.values("pk"))
+        told = ngettext("%d entry will be tried again.", "%d entries will be tried again.", reopened) % reopened
+        self.message_user(request, told, messages.SUCCESS)
+
+    def has_retry_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("stega.change_outboxentry"))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: OutboxEntry | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: OutboxEntry | None = None) -> bool:
+        return False

@@ -1,0 +1,85 @@
+"""The admin: every page of every app opens, from whichever database it reads."""
+
+import uuid
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import Permission
+from django.urls import reverse
+from django.utils import timezone
+from django_q.models import Schedule
+
+from stega import outbox, schedules
+from stega.models import OutboxEntry
+from tests.factories import make_ticket
+
+pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"])
+
+MODELS = [model for model in admin.site._registry if model._meta.app_label != "auth"]
+
+
+@pytest.fixture
+def entry():
+    return OutboxEntry.objects.create(key=uuid.uuid4(), task="send_welcome_notification", args=[1])
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_every_list_opens(as_user, admin, customer, product, entry, model):
+    make_ticket(customer, product)
+    schedules.install()
+
+    response = as_user(admin).get(reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"))
+
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("state", ["open", "done", "failed", "nonsense", ""])
+def test_the_outbox_is_filtered_by_state(as_user, admin, entry, state):
+    response = as_user(admin).get(reverse("admin:stega_outboxentry_changelist"), {"state": state})
+
+    assert response.status_code == 200
+
+
+def test_a_schedule_is_opened_and_deleted_in_the_database_it_lives_in(as_user, admin):
+    schedules.install()
+    schedule = Schedule.objects.first()
+    page = as_user(admin)
+
+    opened = page.get(reverse("admin:django_q_schedule_change", args=[schedule.pk]))
+    page.post(reverse("admin:django_q_schedule_delete", args=[schedule.pk]), {"post": "yes"})
+
+    assert opened.status_code == 200
+    assert not Schedule.objects.filter(pk=schedule.pk).exists()
+
+
+def test_an_entry_given_up_is_tried_again_by_who_may(as_user, admin, entry):
+    OutboxEntry.objects.update(failed_at=timezone.now(), attempts=5, relayed_at=timezone.now())
+
+    as_user(admin).post(
+        reverse("admin:stega_outboxentry_changelist"), {"action": "try_again", "_selected_action": [entry.pk]}
+    )
+
+    entry.refresh_from_db()
+    assert (entry.failed_at, entry.attempts, entry.relayed_at) == (None, 0, None)
+
+
+def test_trying_again_leaves_a_done_entry_alone(as_user, admin, entry):
+    OutboxEntry.objects.update(done_at=timezone.now())
+
+    OutboxEntry.objects.reopen(OutboxEntry.objects.values("pk"))
+
+    assert outbox.perform(str(entry.key)) == {"skipped": "done before"}
+
+
+def test_a_viewer_of_the_outbox_may_not_try_again(as_user, agent, entry):
+    agent.is_staff = True
+    agent.save()
+    agent.user_permissions.add(Permission.objects.get(codename="view_outboxentry"))
+    OutboxEntry.objects.update(failed_at=timezone.now())
+
+    as_user(agent).post(
+        reverse("admin:stega_outboxentry_changelist"), {"action": "try_again", "_selected_action": [entry.pk]}
+    )
+
+    entry.refresh_from_db()
+    assert entry.failed_at
