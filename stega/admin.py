@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -14,7 +14,7 @@ class State(admin.SimpleListFilter):
 
     title = _("state")
     parameter_name = "state"
-    states = {
+    states: ClassVar[dict[str, tuple[Any, dict[str, Any]]]] = {
         "open": (_("open"), {"done_at": None, "failed_at": None}),
         "done": (_("done"), {"done_at__isnull": False}),
         "failed": (_("given up"), {"failed_at__isnull": False}),
