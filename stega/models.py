@@ -21,7 +21,7 @@ class OutboxQuerySet(models.QuerySet["OutboxEntry"]):
 
         Raw SQL, since only RETURNING tells which rows a concurrent writer had not written first.
         """
-        keys, args = zip(*((key, json.dumps(list(args))) for key, args in rows), strict=True)
+        keys, args = zip(*((key, json.dumps(list(args), allow_nan=False)) for key, args in rows), strict=True)
         statement = """
             insert into stega_outboxentry (key, task, args, attempts, last_error)
             select key, %s, args, 0, '' from unnest(%s::uuid[], %s::jsonb[]) as given (key, args)

@@ -21,6 +21,10 @@ BACK_OFF_CAP_SECONDS = 5.0
 """Longest wait between two tries to reach a database again."""
 
 
+class TryAgain(Exception):
+    """A step's word for a failure that a later try may get over: the loop backs off as for a lost database."""
+
+
 class Wakeup(Protocol):
     """Something whose readable file descriptor ends a wait early."""
 
@@ -105,7 +109,7 @@ class Process:
             busy = self.step()
             wait = 0.0 if busy else self.idle_seconds()
         except Exception as error:
-            if until_idle or not is_outage(error):
+            if until_idle or not (is_outage(error) or isinstance(error, TryAgain)):
                 raise
             return self._back_off(error)
         if self._failures:
@@ -116,7 +120,7 @@ class Process:
 
     def _back_off(self, error: Exception) -> float:
         if not self._failures:
-            logger.warning("%s lost a database and will try again: %s", self.name, " ".join(str(error).split()))
+            logger.warning("%s will try again: %s", self.name, " ".join(str(error).split()))
         self._failures += 1
         self.wakeups = []
         for alias in self.aliases:

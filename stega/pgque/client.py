@@ -43,7 +43,7 @@ class Event:
 def insert_event(queue: str, event_type: str, payload: dict[str, Any], key: str) -> int:
     """Append one event, its key in `ev_extra1`; returns its id."""
     sql = "select pgque.insert_event(%s, %s, %s, %s, null, null, null)"
-    return int(_value(sql, [queue, event_type, json.dumps(payload, ensure_ascii=False), key]))
+    return int(_value(sql, [queue, event_type, json.dumps(payload, ensure_ascii=False, allow_nan=False), key]))
 
 
 def send_batch(queue: str, event_type: str, payloads: Sequence[str]) -> list[int]:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import random
 import socket
 import uuid
@@ -12,13 +13,13 @@ from os import getpid
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from stega.outages import is_outage
 from stega.pgque import catalogue, client
 from stega.pgque.leadership import Leadership
 from stega.pgque.listener import Listener
-from stega.process import Process
+from stega.process import Process, TryAgain
 from stega.text import clean, trace
 
 logger = logging.getLogger(__name__)
@@ -214,7 +215,10 @@ class Consumer(Process):
         return Failure(event.id, reason, retry_after, event if retry_after is None else None)
 
     def _finish(self, progress: Progress) -> None:
-        """Nack the failures and ack the batch, in one transaction; a taken-over batch is somebody else's now."""
+        """Nack the failures and ack the batch, in one transaction; a taken-over batch is somebody else's now.
+
+        What the engine refuses to record is tried again after a pause, and no message is handled again meanwhile.
+        """
         try:
             with transaction.atomic(using=client.ALIAS):
                 for failure in progress.failures:
@@ -222,6 +226,8 @@ class Consumer(Process):
                 acked = client.ack(progress.batch_id)
         except client.BatchGone:
             acked = 0
+        except DatabaseError as error:
+            raise TryAgain(f"batch {progress.batch_id} cannot be finished: {error}") from error
         if not acked:
             logger.warning("%s lost batch %d to another member", self.name, progress.batch_id)
         self._progress = None
@@ -243,7 +249,7 @@ def _give_back(batch_id: int, failure: Failure) -> None:
 def _message(event: client.Event, batch_id: int) -> Message:
     """The event for a handler; raises Rejected when its payload is not what the catalogue promises."""
     try:
-        payload = json.loads(event.data or "null", parse_constant=_refuse_constant)
+        payload = json.loads(event.data or "null", parse_constant=_refuse_constant, parse_float=_finite)
         if not isinstance(payload, dict):
             raise ValueError("the payload is no JSON object")
         catalogue.check(event.type, payload)
@@ -251,6 +257,13 @@ def _message(event: client.Event, batch_id: int) -> Message:
     except (ValueError, RecursionError) as error:
         raise Rejected(f"bad payload: {error}") from None
     return Message(event.id, batch_id, event.type, payload, key, event.retry_count + 1, event.created_at)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is too large a number")
+    return number
 
 
 def _refuse_constant(name: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -26,11 +27,15 @@ EVENTS_IN_ONE_BATCH = 200_000
 
 
 def latency() -> list[Figure]:
-    """Send 20 events a second and let a worker say how old each was when its handler was called."""
+    """Send 20 events a second and let a worker say how old each was when its handler was called.
+
+    At random moments: an even rhythm would stay in step with the ticker's.
+    """
+    moments = random.Random(20)
     round_trip = median_milliseconds([_timed(lambda: client.version()) for _ in range(200)])
     with _ticker(), _worker(EVENTS_FOR_LATENCY) as worker:
         for number in range(EVENTS_FOR_LATENCY):
-            _pause_until(worker.started + number / 20)
+            _pause_until(worker.started + (number + moments.random()) / 20)
             payload = WELCOME | {"sent": time.time()}
             client.insert_event(settings.PGQUE_QUEUE, "ticket.welcome", payload, str(uuid.uuid4()))
         latencies = worker.result()["latencies"]

@@ -1,22 +1,27 @@
 """What is killed or away loses nothing, and tells at most the one in flight twice."""
 
+import sys
 import uuid
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 from django.db import connections
+from django.utils import timezone
 
 from accounts.models import User
 from notifications.models import Delivery, State
-from stega import schedules
+from stega import outbox, schedules
+from stega.models import OutboxEntry
 from stega.pgque import client
 from stega.pgque.publishing import event_key, publish
 from tests.factories import PASSWORD, make_product, make_ticket
 from tests.support import servers
 from tests.support.browser import Browser
 from tests.support.event_log import tick
-from tests.support.processes import manage
+from tests.support.processes import RunningProcess, manage, run_task
 from tests.support.waiting import wait_until
+from tickets.tasks import check_sla_breaches
 
 PROCESSES = {
     "pgque_ticker": "started",
@@ -108,6 +113,67 @@ def test_two_notification_workers_tell_each_person_once(start, mailbox, settings
     wait_until(lambda: len(mailbox.received) >= 50, timeout=60)
     assert Counter(mailbox.addresses()) == Counter(person.email for person in people)
     assert sum("stands by" in worker.output for worker in workers) == 1
+
+
+def test_a_web_process_that_dies_right_after_the_commit_still_gets_the_person_welcomed(start, env, mailbox, customer):
+    dies = (
+        "import os, django; django.setup()\n"
+        "from django.utils import timezone\n"
+        "from accounts import actions; from accounts.models import User; from stega import outbox\n"
+        "outbox.relay_now = lambda *_: os._exit(9)\n"
+        "actions.record_first_sign_in(User.objects.get(), timezone.now())\n"
+    )
+    with RunningProcess(sys.executable, "-c", dies, env=env | {"DJANGO_SETTINGS_MODULE": "stega.settings"}) as web:
+        assert web.wait() == 9, web.output
+    assert OutboxEntry.objects.get().relayed_at is None
+    OutboxEntry.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    start("qcluster", saying="ready for work")
+    start("pgque_ticker")
+    start("notification_worker")
+
+    run_task("stega.outbox.sweep")
+
+    wait_until(lambda: mailbox.addresses() == [customer.email], timeout=30)
+
+
+def test_a_killed_members_batch_is_finished_by_another_once(start, mailbox, customer, admin):
+    ticket = make_ticket(customer, make_product(), sla_due_in=timedelta())
+    check_sla_breaches()
+    for entry in OutboxEntry.objects.all():
+        outbox.perform(str(entry.key))
+    mailbox.gate.clear()
+    killed = start("sla_breach_worker", "--dead-interval", "2")
+    start("pgque_ticker")
+    wait_until(lambda: mailbox.received, timeout=20)
+
+    killed.kill()
+    mailbox.gate.set()
+    start("sla_breach_worker", "--dead-interval", "2")
+
+    wait_until(lambda: Delivery.objects.filter(ticket_id=ticket.pk, state=State.SENT).count() == 1, timeout=40)
+    assert set(mailbox.addresses()) == {admin.email}
+    assert len(mailbox.received) <= 2
+
+
+def test_a_message_nacked_for_a_while_comes_back_by_the_ticker_alone(start, mailbox, settings, people):
+    refusals = iter(["450 4.2.1 come back later"])
+    mailbox.rcpt = lambda address: next(refusals, None)
+    send_welcomes(settings, people[:3])
+    start("notification_worker")
+
+    start("pgque_ticker")
+
+    wait_until(lambda: len(mailbox.received) == 3, timeout=60)
+    assert Counter(mailbox.addresses()) == Counter(person.email for person in people[:3])
+
+
+def test_a_ticker_takes_over_from_a_killed_one(start):
+    first = start("pgque_ticker", saying="leads")
+    second = start("pgque_ticker", saying="stands by")
+
+    first.kill()
+
+    second.wait_for("ticker leads", timeout=2)
 
 
 def test_the_same_event_published_twice_is_told_once(start, mailbox, settings, people):

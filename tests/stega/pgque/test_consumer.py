@@ -5,10 +5,11 @@ import uuid
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError, connections
+from django.db import OperationalError, ProgrammingError, connections
 
 from stega.pgque import catalogue, client
 from stega.pgque.consumer import Consumer, Message, Progress, Rejected, RetryLater, member_name, retry_delay
+from stega.process import TryAgain
 from tests.support.event_log import dead_letters, make_retries_due, retries, tick
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
@@ -145,7 +146,16 @@ def test_a_type_of_this_consumer_without_a_handler_waits_for_the_version_that_ha
 
 @pytest.mark.parametrize(
     "data",
-    ["not json", "[1]", "null", '{"user_id": 1}', '{"user_id": NaN, "email": "a", "display_name": "b"}', "[" * 200_000],
+    [
+        "not json",
+        "[1]",
+        "null",
+        '{"user_id": 1}',
+        '{"user_id": NaN, "email": "a", "display_name": "b"}',
+        '{"user_id": 1, "email": "a", "display_name": "b", "more": 1e400}',
+        '{"user_id": ' + "9" * 5_000 + ', "email": "a", "display_name": "b"}',
+        "[" * 200_000,
+    ],
 )
 def test_a_payload_that_is_none_is_a_dead_letter(queue, consumer, recorder, data):
     client.send_batch(queue, "ticket.welcome", [data, json.dumps(WELCOME)])
@@ -177,7 +187,7 @@ def test_a_batch_whose_ack_fails_comes_again_and_its_done_messages_are_not_handl
     real_ack, failures = client.ack, [OperationalError("cut")]
     monkeypatch.setattr(client, "ack", lambda batch: real_ack(batch) if not failures else _raise(failures.pop()))
 
-    with pytest.raises(OperationalError):
+    with pytest.raises(TryAgain):
         consumer.run(until_idle=True)
     assert retries(queue) == []
     consumer.run(until_idle=True)
@@ -195,10 +205,24 @@ def test_a_failing_nack_leaves_the_batch_unacked(queue, consumer, recorder, monk
     send(queue, 1, 2, 3)
     monkeypatch.setattr(client, "nack", lambda *args: _raise(OperationalError("timeout")))
 
-    with pytest.raises(OperationalError):
+    with pytest.raises(TryAgain):
         consumer.run(until_idle=True)
 
     assert client.next_batch(queue, "notification_worker") is not None
+
+
+def test_an_ack_that_is_refused_again_and_again_is_tried_at_a_growing_pace(queue, consumer, recorder, monkeypatch):
+    waits = []
+    monkeypatch.setattr(client, "ack", lambda batch: _raise(ProgrammingError("permission denied for function ack")))
+    monkeypatch.setattr(consumer, "wait", lambda seconds: (waits.append(seconds), len(waits) == 6 and consumer.stop()))
+    send(queue, 1)
+
+    consumer.run()
+
+    assert recorder.users == [1]
+    assert len(waits) == 6
+    assert min(waits) >= 0.1
+    assert max(waits) > 0.2
 
 
 def test_a_stop_leaves_the_rest_of_the_batch_for_the_next_start(queue, consumer, recorder):
@@ -214,7 +238,7 @@ def test_a_stop_leaves_the_rest_of_the_batch_for_the_next_start(queue, consumer,
 
 
 def test_an_empty_batch_does_not_stop_the_way_to_the_next_event(queue, consumer, recorder):
-    for _ in range(5):
+    for _ in range(200):
         tick(queue)
     send(queue, 1)
 
