@@ -137,7 +137,7 @@ def test_a_web_process_that_dies_right_after_the_commit_still_gets_the_person_we
 
 
 def test_a_killed_members_batch_is_finished_by_another_once(start, mailbox, customer, admin):
-    ticket = make_ticket(customer, make_product(), sla_due_in=timedelta())
+    ticket = make_ticket(customer, make_product(), due_in=timedelta(minutes=-1))
     check_sla_breaches()
     for entry in OutboxEntry.objects.all():
         outbox.perform(str(entry.key))
