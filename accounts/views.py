@@ -20,6 +20,11 @@ class SignInView(LoginView):
     template_name = "accounts/sign_in.html"
     redirect_authenticated_user = True
 
+    def get_redirect_url(self, request: HttpRequest | None = None) -> str:
+        """Where to go on, except to this page: who is signed in would be sent round in a circle."""
+        page: str = super().get_redirect_url()
+        return "" if page.split("?")[0] == self.request.path else page
+
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         user = form.get_user()
         assert isinstance(user, User)

@@ -1,6 +1,7 @@
 """System checks: what is wrong with the settings, and what to do about it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from django.db import DatabaseError
 from django.utils.crypto import constant_time_compare
 
 from stega import routers
+from stega.startup import NO_STATIC_FILES
 
 ALIASES = ("default", "jobs", "events")
 MINIMUM_SECRET_LENGTH = 50
@@ -65,7 +67,7 @@ def tasks_fit_their_lease(app_configs: Any, **kwargs: Any) -> list[CheckMessage]
 def production_is_safe(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.DEBUG:
         return []
-    return [*_secret(), *_address(), *_mail()]
+    return [*_secret(), *_address(), *_mail(), *_static_files()]
 
 
 def _secret() -> list[CheckMessage]:
@@ -94,6 +96,13 @@ def _mail() -> list[CheckMessage]:
         return []
     hint = "Set EMAIL_HOST (and EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD)."
     return [Warning("Mail is written to files under .stega/, nobody receives it.", hint=hint, id="stega.W001")]
+
+
+def _static_files() -> list[CheckMessage]:
+    if (Path(settings.STATIC_ROOT) / "staticfiles.json").exists():
+        return []
+    hint = "Run: python manage.py collectstatic --no-input"
+    return [Warning("The static files have not been collected: pages have no style.", hint=hint, id=NO_STATIC_FILES)]
 
 
 def _place(database: dict[str, Any]) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ class Server:
 
     def create_database(self, name: str) -> None:
         """Create the database unless it exists; commits at once."""
-        with psycopg.connect(self.url(), autocommit=True) as connection:
+        with _plain_errors(), psycopg.connect(self.url(), autocommit=True) as connection:
             if connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone() is None:
                 connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
 
@@ -412,8 +412,9 @@ def _reason(output: bytes) -> str:
 
 @contextlib.contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Turn the errors of files and programs into one line."""
+    """Turn the errors of files, programs and the server into one line."""
     try:
         yield
-    except (OSError, subprocess.SubprocessError) as error:
-        raise EmbeddedError(f"The embedded PostgreSQL cannot be used: {error}") from error
+    except (OSError, subprocess.SubprocessError, psycopg.Error) as error:
+        words = " ".join(str(error).split())
+        raise EmbeddedError(f"The embedded PostgreSQL cannot be used: {words}") from error

@@ -2,11 +2,14 @@
 
 import math
 import os
+from email.utils import parseaddr
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
+from zoneinfo import available_timezones
 
 import dj_database_url
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.validators import validate_email
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
@@ -28,14 +31,14 @@ def boolean(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}.")
 
 
-def integer(name: str, default: int, *, minimum: int = 0) -> int:
+def integer(name: str, default: int, *, minimum: int = 0, maximum: int = 2**31 - 1) -> int:
     value = text(name)
     try:
         number = int(value) if value else default
     except ValueError:
         raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.") from None
-    if number < minimum:
-        raise ImproperlyConfigured(f"{name} must be at least {minimum}, not {number}.")
+    if not minimum <= number <= maximum:
+        raise ImproperlyConfigured(f"{name} must be between {minimum} and {maximum}, not {number}.")
     return number
 
 
@@ -60,6 +63,36 @@ def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
     value = text(name, default)
     if value not in allowed:
         raise ImproperlyConfigured(f"{name} must be one of {', '.join(allowed)}, not {value!r}.")
+    return value
+
+
+def web_address(name: str, default: str) -> SplitResult:
+    """An http or https address of a site: scheme, host and port."""
+    value = text(name, default)
+    try:
+        address = urlsplit(value)
+        port = address.port
+    except ValueError:
+        address, port = urlsplit(""), None
+    if address.scheme not in ("http", "https") or not address.hostname or port == 0:
+        raise ImproperlyConfigured(f"{name} must be a web address such as https://help.example.com, not {value!r}.")
+    return address
+
+
+def mail_address(name: str, default: str) -> str:
+    """An e-mail address, alone or as `Name <address>`."""
+    value = text(name, default)
+    try:
+        validate_email(parseaddr(value)[1].replace("@localhost", "@localhost.example"))
+    except ValidationError:
+        raise ImproperlyConfigured(f"{name} must be an e-mail address, not {value!r}.") from None
+    return value
+
+
+def time_zone(name: str, default: str) -> str:
+    value = text(name, default)
+    if value not in available_timezones():
+        raise ImproperlyConfigured(f"{name} must be a time zone such as America/Sao_Paulo, not {value!r}.")
     return value
 
 

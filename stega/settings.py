@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
@@ -18,11 +17,12 @@ STEGA_DATA_DIR = BASE_DIR / ".stega"  # embedded databases, captured mail; never
 DEBUG = env.boolean("STEGA_DEBUG", False)
 SECRET_KEY = env.secret("STEGA_SECRET_KEY", development="development-only-not-a-secret", debug=DEBUG)
 SECRET_KEY_FALLBACKS = env.items("STEGA_SECRET_KEY_FALLBACKS")  # former keys, still accepted for sessions and links
-STEGA_BASE_URL = env.text("STEGA_BASE_URL", "http://127.0.0.1:8000").rstrip("/")  # where people reach the site
-_base = urlsplit(STEGA_BASE_URL)
-if _base.scheme not in ("http", "https") or not _base.hostname:
-    raise ImproperlyConfigured("STEGA_BASE_URL must be a web address such as https://help.example.com.")
-ALLOWED_HOSTS = env.items("STEGA_ALLOWED_HOSTS") or [_base.hostname, *(["localhost", "127.0.0.1"] if DEBUG else [])]
+_base = env.web_address("STEGA_BASE_URL", "http://127.0.0.1:8000")
+STEGA_BASE_URL = f"{_base.scheme}://{_base.netloc}"  # where people reach the site
+ALLOWED_HOSTS = env.items("STEGA_ALLOWED_HOSTS") or [
+    str(_base.hostname),
+    *(["localhost", "127.0.0.1"] if DEBUG else []),
+]
 CSRF_TRUSTED_ORIGINS = [STEGA_BASE_URL]
 ROOT_URLCONF = "stega.urls"
 WSGI_APPLICATION = "stega.wsgi.application"
@@ -47,6 +47,7 @@ AUDIENCE = "tickets.audience"  # the module that answers `stega.audience`: whom 
 
 # Middleware
 MIDDLEWARE = [
+    "stega.middleware.RefuseWhatIsNoText",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -61,6 +62,8 @@ MIDDLEWARE = [
 ]
 _https = _base.scheme == "https"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _https
+if DEBUG:  # cookies know no ports: two checkouts on one machine would sign each other out
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sessionid_{_base.port}", f"csrftoken_{_base.port}"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True
 SECURE_HSTS_SECONDS = 31_536_000 if _https else 0
@@ -116,9 +119,18 @@ def _databases() -> dict[str, dict[str, Any]]:
     return {alias: _connection(database) for alias, database in named.items() if database is not None}
 
 
+_GIVING_UP = {  # on a server that cannot be reached, and on a connection that was cut without a word
+    "connect_timeout": 3,
+    "tcp_user_timeout": 30_000,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+
+
 def _connection(database: dict[str, Any]) -> dict[str, Any]:
-    """A persistent connection, checked before use, that gives up on an unreachable server after 3 s."""
-    options = {"connect_timeout": 3, "application_name": "stega"} | database.get("OPTIONS", {})
+    """A persistent connection, checked before use."""
+    options = {"application_name": "stega", **_GIVING_UP} | database.get("OPTIONS", {})
     return database | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}
 
 
@@ -190,7 +202,7 @@ LANGUAGES = [("en", _("English")), ("pt-br", _("Portuguese"))]
 LANGUAGE_CODE = env.choice("STEGA_LANGUAGE", "en", ("en", "pt-br"))  # when neither the user nor the browser says
 LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_TZ = True
-TIME_ZONE = env.text("STEGA_TIME_ZONE", "UTC")  # of the weekly report and of users who chose none
+TIME_ZONE = env.time_zone("STEGA_TIME_ZONE", "UTC")  # of the weekly report and of users who chose none
 
 # Static files
 STATIC_URL = "static/"
@@ -206,13 +218,15 @@ if not DEBUG:
 STEGA_DEV_INBOX = DEBUG  # /dev/inbox/: captured mail and Slack posts, open to everybody
 EMAIL_HOST = env.text("EMAIL_HOST")
 EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if EMAIL_HOST else "notifications.inbox.FileMailBackend"
-EMAIL_PORT = env.integer("EMAIL_PORT", 25, minimum=1)
+EMAIL_PORT = env.integer("EMAIL_PORT", 25, minimum=1, maximum=65_535)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")
 EMAIL_USE_TLS = env.boolean("EMAIL_USE_TLS", False)  # STARTTLS
 EMAIL_USE_SSL = env.boolean("EMAIL_USE_SSL", False)  # TLS from the first byte
+if EMAIL_USE_TLS and EMAIL_USE_SSL:
+    raise ImproperlyConfigured("EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other: set one of them to 0.")
 EMAIL_TIMEOUT = env.seconds("EMAIL_TIMEOUT", 10.0)  # per network step
-DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("DEFAULT_FROM_EMAIL", "Stega <stega@localhost>")
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.mail_address("DEFAULT_FROM_EMAIL", "Stega <stega@localhost>")
 SLACK_TIMEOUT_SECONDS = env.integer("SLACK_TIMEOUT_SECONDS", 10, minimum=1)
 
 # Logging
@@ -220,7 +234,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"one_line": {"()": "stega.logs.OneLine"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["one_line"]}},
     "root": {"handlers": ["console"], "level": env.choice("STEGA_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING"))},
-    "loggers": {"django-q": {"handlers": [], "propagate": True}},
+    "loggers": {name: {"handlers": [], "propagate": True} for name in ("django", "django.server", "django-q")},
 }

@@ -4,41 +4,60 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import InterfaceError, OperationalError, connections
 
 VARIABLES = {"default": "DATABASE_URL", "jobs": "JOBS_DATABASE_URL", "events": "EVENTS_DATABASE_URL"}
 
 
+NO_STATIC_FILES = "stega.W002"
+WEB_REFUSES = 4
+"""The exit code of a worker on which gunicorn gives up, instead of starting another for ever."""
+
+
 @contextmanager
-def refusing_clearly() -> Iterator[None]:
-    """Turn a wrong setting or an unreachable database into one line on stderr and exit code 1."""
+def refusing_clearly(exit_code: int = 1) -> Iterator[None]:
+    """Turn a wrong setting or an unreachable database into one line on stderr and an exit code that is not 0."""
     try:
         yield
     except ImproperlyConfigured as error:
-        refuse(str(error))
+        _refuse(str(error), exit_code)
     except (OperationalError, InterfaceError) as error:
-        refuse(unreachable(error))
+        _refuse(unreachable(error), exit_code)
 
 
-def refuse(message: str) -> None:
+def require_web() -> None:
+    """Raise ImproperlyConfigured with what the system checks hold against serving pages: errors, and missing style."""
+    for message in run_checks():
+        if message.id == NO_STATIC_FILES or (message.is_serious() and not message.is_silenced()):
+            raise ImproperlyConfigured(f"{message.id}: {message.msg} {message.hint or ''}".strip())
+
+
+def _refuse(message: str, exit_code: int) -> None:
     print(f"stega: {message}", file=sys.stderr)  # noqa: T201 - this is the command's own voice
-    sys.exit(1)
+    sys.exit(exit_code)
 
 
 def unreachable(error: Exception) -> str:
     """The line for a database that does not answer: which one, the server's own words, what to do."""
-    alias = next((alias for alias in VARIABLES if not _answers(alias)), None)
-    words = " ".join(str(error).split())
-    if alias is None:
+    words = _words(error)
+    failing = {alias: said for alias in VARIABLES if (said := _try(alias))}
+    if not failing:
         return f"a database refused the command: {words}"
+    alias = next((alias for alias, said in failing.items() if said == words), next(iter(failing)))
     return f"the {alias} database cannot be reached: {words}. Start its server, or check {VARIABLES[alias]}."
 
 
-def _answers(alias: str) -> bool:
+def _try(alias: str) -> str:
+    """What connecting to the database fails with; empty when it does not fail."""
     try:
         connections[alias].close()
         connections[alias].ensure_connection()
-    except (OperationalError, InterfaceError):
-        return False
-    return True
+    except (OperationalError, InterfaceError) as error:
+        return _words(error)
+    return ""
+
+
+def _words(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".?")

@@ -4,5 +4,9 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
+from stega.startup import WEB_REFUSES, refusing_clearly, require_web
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "stega.settings")
-application = get_wsgi_application()
+with refusing_clearly(WEB_REFUSES):
+    application = get_wsgi_application()
+    require_web()

@@ -19,7 +19,7 @@ from tests.factories import PASSWORD, make_product, make_ticket
 from tests.support import servers
 from tests.support.browser import Browser
 from tests.support.event_log import tick
-from tests.support.processes import RunningProcess, manage, run_task
+from tests.support.processes import RunningProcess, free_port, manage, run_task, web
 from tests.support.waiting import wait_until
 from tickets.tasks import check_sla_breaches
 
@@ -123,8 +123,8 @@ def test_a_web_process_that_dies_right_after_the_commit_still_gets_the_person_we
         "outbox.relay_now = lambda *_: os._exit(9)\n"
         "actions.record_first_sign_in(User.objects.get(), timezone.now())\n"
     )
-    with RunningProcess(sys.executable, "-c", dies, env=env | {"DJANGO_SETTINGS_MODULE": "stega.settings"}) as web:
-        assert web.wait() == 9, web.output
+    with RunningProcess(sys.executable, "-c", dies, env=env | {"DJANGO_SETTINGS_MODULE": "stega.settings"}) as dying:
+        assert dying.wait() == 9, dying.output
     assert OutboxEntry.objects.get().relayed_at is None
     OutboxEntry.objects.update(created_at=timezone.now() - timedelta(minutes=1))
     start("qcluster", saying="ready for work")
@@ -240,3 +240,32 @@ def test_a_wrong_database_url_is_one_clear_line(env):
         assert process.wait() == 1
         assert process.output.startswith("stega: EVENTS_DATABASE_URL")
         assert process.output.count("\n") == 1
+
+
+PRODUCTION = {
+    "STEGA_DEBUG": "0",
+    "STEGA_SECRET_KEY": "a-secret-of-fifty-characters-or-more-0123456789-abcdefghij",
+    "STEGA_BASE_URL": "http://localhost:8000",
+}
+
+
+@pytest.mark.parametrize(
+    ("unsafe", "said"),
+    [
+        ({"STEGA_SECRET_KEY": ""}, "STEGA_SECRET_KEY is not set"),
+        ({"STEGA_SECRET_KEY": "short"}, "stega.E006"),
+        ({"STEGA_BASE_URL": "http://help.example.com"}, "stega.E007"),
+    ],
+)
+def test_the_web_process_refuses_unsafe_settings_with_one_clear_line(env, unsafe, said):
+    command = [sys.executable, "-m", "gunicorn", "stega.wsgi", "--bind", f"127.0.0.1:{free_port()}"]
+    with RunningProcess(*command, env={**env, **PRODUCTION, **unsafe}) as process:
+        assert process.wait() != 0
+        assert [line for line in process.output.splitlines() if line.startswith("stega: ") and said in line]
+        assert "Traceback" not in process.output
+
+
+def test_pages_answer_before_the_static_files_are_collected(env, tmp_path):
+    process, address = web({**env, **PRODUCTION})
+    with process:
+        assert Browser(address.replace("127.0.0.1", "localhost")).get("/accounts/login/").status == 200

@@ -21,6 +21,12 @@ def ids(messages):
     return [message.id for message in messages]
 
 
+@pytest.fixture(autouse=True)
+def collected_static_files(settings, tmp_path):
+    settings.STATIC_ROOT = tmp_path
+    (tmp_path / "staticfiles.json").write_text("{}")
+
+
 def test_safe_production_settings_pass(settings):
     for name, value in PRODUCTION.items():
         setattr(settings, name, value)
@@ -36,6 +42,7 @@ def test_safe_production_settings_pass(settings):
         ("STEGA_BASE_URL", "http://help.example.com", "stega.E007"),
         ("ALLOWED_HOSTS", ["*"], "stega.E008"),
         ("EMAIL_HOST", "", "stega.W001"),
+        ("STATIC_ROOT", "/nowhere", "stega.W002"),
     ],
 )
 def test_an_unsafe_production_setting_is_named(settings, name, value, expected):

@@ -26,6 +26,15 @@ def test_boolean_reads_the_usual_words(monkeypatch, value, expected):
         (lambda: env.seconds("STEGA_X", 1.0), "inf"),
         (lambda: env.seconds("STEGA_X", 1.0), "-3"),
         (lambda: env.choice("STEGA_X", "a", ("a", "b")), "c"),
+        (lambda: env.integer("STEGA_X", 25, maximum=65_535), "99999"),
+        (lambda: env.time_zone("STEGA_X", "UTC"), "Mars"),
+        (lambda: env.time_zone("STEGA_X", "UTC"), "../UTC"),
+        (lambda: env.time_zone("STEGA_X", "UTC"), "Etc/"),
+        (lambda: env.web_address("STEGA_X", ""), "ftp://help.example.com"),
+        (lambda: env.web_address("STEGA_X", ""), "https://help.example.com:99999"),
+        (lambda: env.web_address("STEGA_X", ""), "https://"),
+        (lambda: env.mail_address("STEGA_X", ""), "junk"),
+        (lambda: env.mail_address("STEGA_X", ""), "Stega <>"),
     ],
 )
 def test_a_bad_value_is_refused_with_the_name_of_its_variable(monkeypatch, read, value):
@@ -61,6 +70,13 @@ def test_a_database_url_becomes_a_connection(monkeypatch):
         "stega-app",
     )
     assert database["OPTIONS"] == {"sslmode": "require"}
+
+
+@pytest.mark.parametrize("value", ["stega@localhost", "Stega <stega@localhost>", "Help Desk <help@example.com>"])
+def test_a_sender_may_have_a_name_and_a_local_host(monkeypatch, value):
+    monkeypatch.setenv("STEGA_X", value)
+
+    assert env.mail_address("STEGA_X", "") == value
 
 
 def test_a_secret_has_a_default_in_development_only(monkeypatch):

@@ -6,6 +6,8 @@ from django.db import OperationalError
 
 from stega import startup
 
+WORDS = 'connection to server at "127.0.0.1", port 9 failed: Connection refused'
+
 
 def test_a_wrong_setting_is_one_line_and_exit_code_1(capsys):
     with pytest.raises(SystemExit) as end, startup.refusing_clearly():
@@ -16,10 +18,10 @@ def test_a_wrong_setting_is_one_line_and_exit_code_1(capsys):
 
 
 def test_an_unreachable_database_is_named_with_its_variable(monkeypatch, capsys):
-    monkeypatch.setattr(startup, "_answers", lambda alias: alias != "events")
+    monkeypatch.setattr(startup, "_try", {"default": "", "jobs": "too many clients", "events": WORDS}.get)
 
     with pytest.raises(SystemExit) as end, startup.refusing_clearly():
-        raise OperationalError('connection to server at "127.0.0.1", port 9\n\tfailed: Connection refused')
+        raise OperationalError(WORDS.replace(" failed", "\n\tfailed"))
 
     said = capsys.readouterr().err
     assert end.value.code == 1

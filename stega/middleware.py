@@ -1,0 +1,37 @@
+"""What no page can make anything of is refused at the door."""
+
+import codecs
+from collections.abc import Callable
+
+from django.core.exceptions import BadRequest
+from django.db import DataError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+
+
+class RefuseWhatIsNoText:
+    """Takes requests in UTF-8 alone, and none with a NUL in its path or cookies.
+
+    A browser sends what the page says, and ours say UTF-8; other charsets bring halves of characters to the database.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        charset, request.encoding = request.encoding, "utf-8"
+        if charset and codecs.lookup(charset).name != "utf-8":
+            raise BadRequest("The request is not in UTF-8.")
+        if "\x00" in request.path:
+            raise Http404
+        request.COOKIES = {name: value for name, value in request.COOKIES.items() if "\x00" not in value}
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
+        """A value in the address that no form stood before and the database cannot take: the request's fault.
+
+        The admin's filters and addresses pass on what they are given.
+        """
+        of_admin = isinstance(exception, ValueError) and request.path.startswith(reverse("admin:index"))
+        if request.method in ("GET", "HEAD") and (of_admin or isinstance(exception, (DataError, OverflowError))):
+            raise BadRequest("The address holds a value that is none.") from exception
