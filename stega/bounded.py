@@ -11,7 +11,7 @@ from typing import Any
 class BoundedCaller:
     """Run calls one after the other on a daemon thread of its own, so that its database connections persist.
 
-    A call that outlives its time-out goes on in the background; until it ends, `busy` is true and further calls would
+    A call that outlives its time-out goes on in the background; until it ends, `stuck` is true and further calls would
     only queue behind it. The thread never delays the end of the process. Made anew in a forked child.
     """
 
@@ -19,20 +19,25 @@ class BoundedCaller:
         self._name = name
         self._pid = 0
         self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
-        self._last: Future[Any] | None = None
+        self._abandoned: Future[Any] | None = None
+        self._lock = threading.Lock()
 
     @property
-    def busy(self) -> bool:
-        return self._pid == os.getpid() and self._last is not None and not self._last.done()
+    def stuck(self) -> bool:
+        return self._pid == os.getpid() and self._abandoned is not None and not self._abandoned.done()
 
     def call(self, function: Callable[[], Any], *, seconds: float) -> Any:
-        """The function's result; raises what it raises, TimeoutError when it takes longer."""
-        if self._pid != os.getpid():
-            self._start()
+        """The function's result; raises what it raises, TimeoutError when it takes longer, its turn included."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._start()
         future: Future[Any] = Future()
-        self._last = future
         self._calls.put((future, function))
-        return future.result(timeout=seconds)
+        try:
+            return future.result(timeout=seconds)
+        except TimeoutError:
+            self._abandoned = future
+            raise
 
     def _start(self) -> None:
         self._pid = os.getpid()

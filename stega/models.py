@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -41,13 +41,14 @@ class OutboxQuerySet(models.QuerySet["OutboxEntry"]):
         given_up = self.filter(pk__in=entries, failed_at__isnull=False)
         return given_up.update(failed_at=None, relayed_at=None, attempts=0)
 
-    def due(self, now: datetime) -> OutboxQuerySet:
+    def due(self) -> OutboxQuerySet:
         """What the sweep relays: overlooked by the fast path, or relayed long ago and never done.
 
-        By state and age, never by "id above the last one seen": the order of ids is not the order of commits.
+        On the database's clock. By state and age, never by "id above the last one seen": the order of ids is not the
+        order of commits.
         """
-        overlooked = Q(relayed_at=None, created_at__lt=now - timedelta(seconds=settings.OUTBOX_SWEEP_AFTER_SECONDS))
-        lost = Q(relayed_at__lt=now - timedelta(seconds=settings.OUTBOX_LOST_AFTER_SECONDS))
+        overlooked = Q(relayed_at=None, created_at__lt=Now() - timedelta(seconds=settings.OUTBOX_SWEEP_AFTER_SECONDS))
+        lost = Q(relayed_at__lt=Now() - timedelta(seconds=settings.OUTBOX_LOST_AFTER_SECONDS))
         return self.open().filter(overlooked | lost).order_by("created_at")
 
 

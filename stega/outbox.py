@@ -18,7 +18,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.models import F
-from django.utils import timezone
+from django.db.models.functions import Now
 from django.utils.module_loading import import_string
 from django_q.tasks import async_task  # noqa: TID251 - the one place that may
 
@@ -79,7 +79,7 @@ def relay_now(task: str, keys: Sequence[uuid.UUID]) -> None:
     After a failure it rests for OUTBOX_REST_SECONDS: while `jobs` is down or hangs, requests do not even try.
     """
     global _rest_until
-    if time.monotonic() < _rest_until or _relayer.busy:
+    if time.monotonic() < _rest_until or _relayer.stuck:
         return
     try:
         if settings.OUTBOX_FAST_PATH_SECONDS:
@@ -97,7 +97,7 @@ def sweep() -> dict[str, int]:
 
     An entry relayed twice is performed twice at worst, which every later step survives.
     """
-    due = OutboxEntry.objects.due(timezone.now()).values_list("task", "key")[:SWEEP_LIMIT]
+    due = OutboxEntry.objects.due().values_list("task", "key")[:SWEEP_LIMIT]
     keys_by_task: dict[str, list[uuid.UUID]] = {}
     for task, key in due:
         keys_by_task.setdefault(task, []).append(key)
@@ -123,13 +123,13 @@ def perform(key: str) -> dict[str, Any]:
         if is_outage(error) or not _give_up(entry, error):
             raise
         return {"failed": clean(repr(error), 500)}
-    OutboxEntry.objects.filter(pk=entry.pk).update(done_at=timezone.now(), failed_at=None)
+    OutboxEntry.objects.filter(pk=entry.pk).update(done_at=Now(), failed_at=None)
     return result
 
 
 def prune(days: int = 30) -> dict[str, int]:
     """Delete entries done more than `days` ago; run by a schedule each day. Open and failed ones stay."""
-    pruned, _ = OutboxEntry.objects.filter(done_at__lt=timezone.now() - timedelta(days=days)).delete()
+    pruned, _ = OutboxEntry.objects.filter(done_at__lt=Now() - timedelta(days=days)).delete()
     return {"pruned": pruned}
 
 
@@ -139,7 +139,7 @@ def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID]) -> None:
 
 
 def _mark_relayed(keys: Sequence[uuid.UUID]) -> None:
-    OutboxEntry.objects.filter(key__in=keys).update(relayed_at=timezone.now())
+    OutboxEntry.objects.filter(key__in=keys).update(relayed_at=Now())
 
 
 def _function(task: str) -> Callable[..., dict[str, Any]]:
@@ -152,4 +152,4 @@ def _give_up(entry: OutboxEntry, error: Exception) -> bool:
     logger.error("Task %s of entry %s failed\n%s", entry.task, entry.key, trace(error))
     entries = OutboxEntry.objects.filter(pk=entry.pk)
     entries.update(attempts=F("attempts") + 1, last_error=clean(repr(error), 500))
-    return bool(entries.filter(attempts__gte=settings.TASK_MAX_ATTEMPTS).update(failed_at=timezone.now()))
+    return bool(entries.filter(attempts__gte=settings.TASK_MAX_ATTEMPTS).update(failed_at=Now()))

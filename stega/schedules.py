@@ -6,6 +6,7 @@ from django.db import connections, transaction
 from django.utils import timezone
 from django_q.models import Schedule
 
+from stega.preparation import require_prepared
 from stega.routers import home
 
 EACH_MINUTE = {"schedule_type": Schedule.MINUTES, "minutes": 1, "cron": None}
@@ -31,10 +32,12 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 def install() -> list[str]:
     """Create missing schedules and correct changed ones, in one transaction on `jobs`; returns all names.
 
-    A schedule that is as it should be keeps its next run, so that a deployment never runs a period twice. Several
-    installers wait for each other on a lock.
+    A schedule that is as it should be keeps its next run, so that a deployment never runs a period twice; unless that
+    run is further away than any could be, as a host whose clock was ahead leaves it. Several installers wait for each
+    other on a lock.
     """
     alias = home("django_q")
+    require_prepared(alias)
     with transaction.atomic(using=alias):
         with connections[alias].cursor() as cursor:
             cursor.execute("select pg_advisory_xact_lock(hashtext('stega schedules'))")
@@ -45,9 +48,11 @@ def install() -> list[str]:
 
 def _install(name: str, wanted: dict[str, Any]) -> None:
     schedule = Schedule.objects.filter(name=name).first() or Schedule(name=name, repeats=-1)
-    if schedule.pk and all(getattr(schedule, attribute) == value for attribute, value in wanted.items()):
-        return
+    as_wanted = schedule.pk and all(getattr(schedule, attribute) == value for attribute, value in wanted.items())
     for attribute, value in wanted.items():
         setattr(schedule, attribute, value)
-    schedule.next_run = schedule.calculate_next_run() if schedule.cron else timezone.now()
+    latest = schedule.calculate_next_run(timezone.now())
+    if as_wanted and schedule.next_run <= latest:
+        return
+    schedule.next_run = latest if schedule.cron else timezone.now()
     schedule.save()

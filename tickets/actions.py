@@ -134,7 +134,8 @@ def change_priority(actor: User, ticket_id: int, new: str) -> Ticket:
         now = database_now()
         ticket.priority = Priority(new)
         ticket.sla_due_at = sla.due_at(ticket.created_at, new, ticket.product.sla_policy)
-        ticket.sla_breached_at = sla.breached_at_after(ticket.sla_due_at, ticket.sla_breached_at, now)
+        breached_at = ticket.breach_recorded_at(ticket.sla_due_at) or ticket.sla_breached_at
+        ticket.sla_breached_at = sla.breached_at_after(ticket.sla_due_at, breached_at, now)
         _save(ticket, now, "priority", "sla_due_at", "sla_breached_at")
         payload = {"old_priority": old, "new_priority": ticket.priority, "sla_due_at": ticket.sla_due_at.isoformat()}
         _record(ticket, TicketEvent.Type.PRIORITY_CHANGED, actor, now, payload)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
@@ -215,6 +216,12 @@ class Ticket(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("tickets:detail", args=[self.pk])
+
+    def breach_recorded_at(self, due_at: datetime) -> datetime | None:
+        """When the breach of exactly this deadline was recorded: a deadline that comes back is not recorded again."""
+        instant = due_at.astimezone(UTC).isoformat()
+        breaches = self.events.filter(type=TicketEvent.Type.SLA_BREACHED, payload__sla_due_at=instant)
+        return breaches.values_list("created_at", flat=True).first()
 
 
 class Comment(models.Model):

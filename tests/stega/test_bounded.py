@@ -23,15 +23,15 @@ def test_what_the_function_raises_reaches_the_caller():
         BoundedCaller("test").call(lambda: 1 / 0, seconds=5)
 
 
-def test_a_hanging_call_times_out_and_keeps_the_caller_busy_until_it_ends():
+def test_a_hanging_call_times_out_and_keeps_the_caller_stuck_until_it_ends():
     caller, release = BoundedCaller("test"), threading.Event()
 
     with pytest.raises(TimeoutError):
         caller.call(release.wait, seconds=0.01)
 
-    assert caller.busy
+    assert caller.stuck
     release.set()
-    wait_until(lambda: not caller.busy, timeout=5)
+    wait_until(lambda: not caller.stuck, timeout=5)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")  # that is what is tried here

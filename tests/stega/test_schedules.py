@@ -1,11 +1,12 @@
 """stega/schedules.py: the periodic tasks exist once, whoever installs them and how often."""
 
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connections
+from django.utils import timezone
 from django.utils.module_loading import import_string
 from django_q.models import Schedule
 
@@ -23,12 +24,22 @@ def test_every_schedule_names_a_function_that_exists():
 
 def test_installing_again_keeps_the_next_run():
     schedules.install()
-    Schedule.objects.update(next_run=datetime(2030, 1, 1, tzinfo=UTC))
+    Schedule.objects.update(next_run=datetime(2020, 1, 1, tzinfo=UTC))
 
     schedules.install()
 
     assert Schedule.objects.count() == len(schedules.SCHEDULES)
-    assert set(Schedule.objects.values_list("next_run", flat=True)) == {datetime(2030, 1, 1, tzinfo=UTC)}
+    assert set(Schedule.objects.values_list("next_run", flat=True)) == {datetime(2020, 1, 1, tzinfo=UTC)}
+
+
+def test_a_next_run_that_a_clock_ahead_has_left_is_brought_back():
+    schedules.install()
+    Schedule.objects.update(next_run=datetime(2099, 1, 1, tzinfo=UTC))
+
+    schedules.install()
+
+    assert not Schedule.objects.filter(next_run__gt=timezone.now() + timedelta(days=8)).exists()
+    assert Schedule.objects.get(name="SLA scan").next_run <= timezone.now()
 
 
 def test_a_changed_schedule_is_corrected():

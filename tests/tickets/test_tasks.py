@@ -293,3 +293,14 @@ def test_a_report_may_be_asked_for_one_product(product):
 
 def test_a_report_of_no_product_says_so():
     assert tasks.generate_activity_report(4711) == {"reports_generated": 0, "skipped": "product not found"}
+
+
+def test_a_deadline_that_comes_back_with_its_priority_is_not_recorded_again(admin, customer, product):
+    ticket = make_ticket(customer, product, priority="critical", age=timedelta(hours=5), due_in=timedelta(hours=-1))
+    tasks.check_sla_breaches()
+    actions.change_priority(admin, ticket.pk, "low")
+
+    actions.change_priority(admin, ticket.pk, "critical")
+
+    assert tasks.check_sla_breaches() == {"breaches_found": 0}
+    assert TicketEvent.objects.filter(type=TicketEvent.Type.SLA_BREACHED).count() == 1
