@@ -19,7 +19,7 @@ from tests.factories import PASSWORD, make_product, make_ticket
 from tests.support import servers
 from tests.support.browser import Browser
 from tests.support.event_log import tick
-from tests.support.processes import RunningProcess, free_port, manage, run_task, web
+from tests.support.processes import RunningProcess, free_port, manage, run_task
 from tests.support.waiting import wait_until
 from tickets.tasks import check_sla_breaches
 
@@ -263,9 +263,3 @@ def test_the_web_process_refuses_unsafe_settings_with_one_clear_line(env, unsafe
         assert process.wait() != 0
         assert [line for line in process.output.splitlines() if line.startswith("stega: ") and said in line]
         assert "Traceback" not in process.output
-
-
-def test_pages_answer_before_the_static_files_are_collected(env, tmp_path):
-    process, address = web({**env, **PRODUCTION})
-    with process:
-        assert Browser(address.replace("127.0.0.1", "localhost")).get("/accounts/login/").status == 200
