@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError
 from django.utils.crypto import constant_time_compare
 
@@ -26,6 +27,8 @@ def engine_is_current(app_configs: Any, databases: Sequence[str] | None = None, 
         current = bootstrap.engine_is_current()
     except DatabaseError:
         return [Error("The events database cannot be reached.", hint="Check EVENTS_DATABASE_URL.", id="stega.E010")]
+    except ImproperlyConfigured as error:
+        return [Error(str(error), hint="Or set PGQUE_ENGINE=builtin.", id="stega.E012")]
     if current:
         return []
     hint = "Run: python manage.py pgque_bootstrap"

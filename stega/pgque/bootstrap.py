@@ -1,12 +1,14 @@
 """Install the engine on `events` and prepare the queue: idempotent, safe for many at once, no part of `migrate`."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from stega.pgque import client
+from stega.pgque import client, vendoring
 from stega.pgque.catalogue import NOTIFICATION_WORKER, SLA_BREACH_DISPATCHER
 
 VENDOR = Path(settings.BASE_DIR) / "vendor" / "pgque"
@@ -16,10 +18,16 @@ def vendored_version() -> str:
     return (VENDOR / "VERSION").read_text().strip()
 
 
+def is_built() -> bool:
+    """Whether our own pgque.sql is what its sources make."""
+    command = [sys.executable, str(VENDOR / "build.py"), "--check"]
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
 def engine_is_current() -> bool:
-    """Whether what is installed is what settings.PGQUE_ENGINE asks for, in this checkout's version."""
+    """Whether what is installed is what settings.PGQUE_ENGINE asks for, as this checkout has it."""
     if settings.PGQUE_ENGINE == "upstream":
-        return client.version() is not None and client.engine_version() is None
+        return client.marked_script() == vendoring.checksum(install_script().encode())
     return client.engine_version() == vendored_version()
 
 
@@ -28,12 +36,13 @@ def bootstrap(say: Callable[[str], object]) -> None:
 
     Consumers are subscribed here, since a consumer sees only what is sent after its subscription. The SLA group begins
     as a plain consumer; its first member turns it into a group and keeps its cursor. Data and open batches stay.
+    Raises ImproperlyConfigured when upstream's script cannot be used, or the other engine is installed.
     """
     with client.install_lock():
         if engine_is_current():
             say("engine is current")
         else:
-            client.install(install_script())
+            _install()
             say(f"engine installed: PgQue API {client.version()}")
     queue = settings.PGQUE_QUEUE
     created = client.create_queue(queue)
@@ -58,12 +67,25 @@ def queue_config() -> dict[str, str]:
 
 
 def install_script() -> str:
+    """The SQL that settings.PGQUE_ENGINE asks for; upstream's only when it agrees with its checksum."""
     if settings.PGQUE_ENGINE == "builtin":
         return (VENDOR / "pgque.sql").read_text()
-    path = VENDOR / "upstream" / "pgque.sql"
-    if not path.exists():
+    try:
+        return vendoring.script(VENDOR / "upstream")
+    except vendoring.VendoringError as error:
+        raise ImproperlyConfigured(f"PGQUE_ENGINE is upstream, but {error}") from None
+
+
+def _install() -> None:
+    """Install over nothing or over the same engine: one cannot read the tables of the other."""
+    installed = client.version() and ("builtin" if client.engine_version() else "upstream")
+    if installed not in (None, settings.PGQUE_ENGINE):
         raise ImproperlyConfigured(
-            "PGQUE_ENGINE=upstream, but vendor/pgque/upstream/pgque.sql is not there: "
-            "fetch it first, or set PGQUE_ENGINE=builtin."
+            f"PGQUE_ENGINE is {settings.PGQUE_ENGINE}, but the events database holds the {installed} engine, and one "
+            f"cannot take over the other's data. Set PGQUE_ENGINE={installed}, name an empty database in "
+            "EVENTS_DATABASE_URL, or, once nothing waits there, drop its schema pgque."
         )
-    return path.read_text()
+    script = install_script()
+    client.install(script)
+    if settings.PGQUE_ENGINE == "upstream":
+        client.mark_script(vendoring.checksum(script.encode()))

@@ -180,6 +180,18 @@ def install(script: str) -> None:
             cursor.execute(f"grant pgque_admin to {connections[ALIAS].ops.quote_name(role)}")
 
 
+def mark_script(checksum: str) -> None:
+    """Note on the installed engine which script it came from."""
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute("comment on schema pgque is %s", [checksum])
+
+
+def marked_script() -> str | None:
+    """What `mark_script` noted; another text when it noted nothing, None when no engine is installed."""
+    text: str | None = _value("select obj_description(to_regnamespace('pgque'), 'pg_namespace')")
+    return text
+
+
 @contextmanager
 def install_lock() -> Iterator[None]:
     """One installer at a time, for the length of a transaction."""

@@ -94,7 +94,8 @@ def test_the_engine_of_this_checkout_passes():
 
 
 @pytest.mark.django_db(databases=["events"])
-def test_an_engine_of_another_version_is_refused(monkeypatch):
+def test_an_engine_of_another_version_is_refused(monkeypatch, settings):
+    settings.PGQUE_ENGINE = "builtin"
     monkeypatch.setattr("stega.pgque.bootstrap.vendored_version", lambda: "99.0.0")
 
     assert ids(checks.engine_is_current(None, databases=["events"])) == ["stega.E011"]
