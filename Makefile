@@ -1,6 +1,7 @@
 # The targets of Stega: `make` lists them. Everything runs in .venv, which is made and kept current on the way.
 
 PORT ?= 8000
+ENGINE ?= builtin
 PYTEST_ARGUMENTS ?= -n 2 --dist loadgroup
 PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
@@ -16,8 +17,10 @@ run: $(VENV) ## run all of Stega on this machine; PORT=8123 takes another port
 	@exec env STEGA_DEBUG="$${STEGA_DEBUG-1}" STEGA_BASE_URL="$${STEGA_BASE_URL-http://127.0.0.1:$(PORT)}" \
 		$(PYTHON) manage.py up --port "$(PORT)"
 
-test: $(VENV) ## run every test, on PostgreSQL servers of its own
-	@exec $(PYTHON) -m pytest $(PYTEST_ARGUMENTS)
+test: $(VENV) ## run every test, on PostgreSQL servers of its own; ENGINE=upstream: the application's, on upstream's PgQue
+	@test "$(ENGINE)" != upstream || test -e vendor/pgque/upstream/pgque.sql || \
+		{ echo "vendor/pgque/upstream is empty: fetch a tag first (README.md, For developers)" >&2; exit 1; }
+	@exec env PGQUE_ENGINE="$(ENGINE)" $(PYTHON) -m pytest $(PYTEST_ARGUMENTS) $(if $(filter upstream,$(ENGINE)),-m "not engine")
 
 check: $(VENV) ## formatting, lint, types, import contracts, migrations, settings, built SQL, tests
 	@$(PYTHON) -m ruff format --check .

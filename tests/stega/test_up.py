@@ -24,7 +24,7 @@ PROCESSES = {"web", "tasks", "ticker", "notifications", "sla.1", "sla.2"}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("up") / "uma pasta"
-    unneeded = shutil.ignore_patterns(".*", "__pycache__", "staticfiles", "tests", "upstream")
+    unneeded = shutil.ignore_patterns(".*", "__pycache__", "staticfiles", "tests")
     shutil.copytree(ROOT, folder, ignore=unneeded)
     yield folder
     Server(folder / ".stega").delete()
