@@ -1,6 +1,7 @@
 """What the process tests share: an empty Stega, real receivers, its processes."""
 
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from django.conf import settings as django_settings
@@ -15,9 +16,10 @@ from tests.support.receivers import WebhookReceiver
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        item.add_marker(pytest.mark.process)
-        item.add_marker(pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True))
-        item.add_marker(pytest.mark.timeout(180))
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.process)
+            item.add_marker(pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True))
+            item.add_marker(pytest.mark.timeout(180))
 
 
 @pytest.fixture
