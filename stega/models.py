@@ -1,4 +1,4 @@
-"""The outbox: what has been promised in a transaction and must still be done outside of it."""
+"""What the processes keep on `default`: the outbox, and messages in the hands of workers that may die of them."""
 
 from __future__ import annotations
 
@@ -79,3 +79,52 @@ class OutboxEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.task} {self.key}"
+
+
+class InHandQuerySet(models.QuerySet["MessageInHand"]):
+    def note(self, queue: str, consumer: str, event_id: int, event_at: datetime, holder: str) -> int:
+        """Write down that the holder begins with the message; returns how many holders have died of it.
+
+        The row exists because somebody died or was cut off with the message's batch open: that is the first. One commit
+        that need not be on disk, since it outlives the holder, not the server.
+        """
+        statement = """
+            with noted as (
+                insert into stega_messageinhand as old (queue, consumer, event_id, event_at, holder, deaths, noted_at)
+                values (%s, %s, %s, %s, %s, 1, now())
+                on conflict (queue, consumer, event_id, event_at) do update
+                set deaths = old.deaths + (old.holder <> excluded.holder)::integer,
+                    holder = excluded.holder, noted_at = now()
+                returning deaths
+            )
+            select deaths from noted, set_config('synchronous_commit', 'off', true)
+        """
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(statement, [queue, consumer, event_id, event_at, holder])
+            return int(cursor.fetchone()[0])
+
+    def forget(self, holder: str, **message: Any) -> None:
+        """The holder is through with the message, or without one with all it had noted."""
+        self.filter(holder=holder, **message).delete()
+
+
+class MessageInHand(models.Model):
+    """A message of a batch that came again, noted before its handler is called and forgotten after."""
+
+    queue = models.TextField()
+    consumer = models.TextField()
+    event_id = models.BigIntegerField()
+    event_at = models.DateTimeField()  # tells the event from one of a queue made anew, whose ids begin again
+    holder = models.TextField()  # who has it in hand, one name per start
+    deaths = models.PositiveIntegerField()
+    noted_at = models.DateTimeField()
+
+    objects = InHandQuerySet.as_manager()
+
+    class Meta:
+        constraints = [  # what `note()` looks a message up by
+            models.UniqueConstraint(fields=["queue", "consumer", "event_id", "event_at"], name="message_in_hand")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.queue} {self.event_id}"

@@ -185,6 +185,7 @@ STANDBY_SECONDS = env.seconds("STANDBY_SECONDS", 0.5)  # between a stand-by's tr
 CONSUMER_POLL_SECONDS = env.seconds("CONSUMER_POLL_SECONDS", 1.0)  # between looks at an idle queue; NOTIFY comes first
 CONSUMER_PAGE_SIZE = env.integer("CONSUMER_PAGE_SIZE", 500, minimum=1)  # events of a batch held in memory at once
 SLA_DEAD_INTERVAL_SECONDS = env.seconds("SLA_DEAD_INTERVAL_SECONDS", 120.0)  # silence that costs a member its batch
+HANDLER_PATIENCE_SECONDS = env.seconds("HANDLER_PATIENCE_SECONDS", 600.0)  # in one message, then a member falls silent
 DELIVERY_LEASE_SECONDS = env.seconds("DELIVERY_LEASE_SECONDS", 60.0)  # how long one try at telling one person may take
 
 # Authentication

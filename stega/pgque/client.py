@@ -85,6 +85,27 @@ def next_batch_coop(queue: str, consumer: str, subconsumer: str, dead_interval: 
     return batch
 
 
+def open_batch(queue: str, consumer: str) -> int | None:
+    """The batch that the consumer has open, whoever opened it."""
+    batch: int | None = _value("select current_batch from pgque.get_consumer_info(%s, %s)", [queue, consumer])
+    return batch
+
+
+def batch_end(batch: int) -> int:
+    """The tick that ends the batch's window, which stays the same when the batch is taken over."""
+    return int(_value("select tick_id from pgque.get_batch_info(%s)", [batch]) or 0)
+
+
+def silent_windows(queue: str, consumer: str, silence: timedelta) -> list[int]:
+    """The ends of the windows whose members have given no sign of life for so long."""
+    sql = """
+        select array_agg(next_tick)
+        from pgque.get_consumer_info(%s)
+        where starts_with(consumer_name, %s || '.') and current_batch is not null and last_seen >= %s
+    """
+    return _value(sql, [queue, consumer, silence]) or []
+
+
 def batch_events(batch: int, page: int) -> Iterator[Event]:
     """Every event of the batch, in pages of `page` through a held cursor: bounded memory, no transaction held."""
     with connections[ALIAS].chunked_cursor() as cursor:
@@ -108,6 +129,12 @@ def nack(batch: int, event_id: int, retry_after: timedelta, reason: str) -> int:
     """
     with _noticing_a_lost_batch():
         return int(_value(sql, [batch, event_id, retry_after, reason]))
+
+
+def event_retry(batch: int, event_id: int, seconds: int) -> int:
+    """Ask for the event again later, however often it has come. The batch's ack is still due. Raises BatchGone."""
+    with _noticing_a_lost_batch():
+        return int(_value("select pgque.event_retry(%s, %s, %s)", [batch, event_id, seconds]))
 
 
 def event_dead(batch: int, event: Event, reason: str) -> int:

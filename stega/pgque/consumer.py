@@ -15,10 +15,12 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
+from stega.models import MessageInHand
 from stega.outages import is_outage
 from stega.pgque import catalogue, client
 from stega.pgque.leadership import Leadership
 from stega.pgque.listener import Listener
+from stega.pgque.touching import Toucher
 from stega.process import Process, TryAgain
 from stega.text import clean, trace
 
@@ -27,6 +29,8 @@ logger = logging.getLogger(__name__)
 RETRY_BASE_SECONDS = 2.0
 RETRY_CAP_SECONDS = 3600.0
 REASON_LIMIT = 500
+MOST_DEATHS = 3
+"""How many processes may die of one message; then it is a dead letter, and its neighbours go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,8 @@ class Progress:
     """How far this process is in the open batch, so that a batch received again is not handled again."""
 
     batch_id: int
+    was_left_open: bool = False
+    """Somebody had the batch before and died or was cut off: perhaps by one of its messages."""
     handled_up_to: int = 0
     failures: list[Failure] = field(default_factory=list)
 
@@ -95,9 +101,10 @@ class Consumer(Process):
     """Receive a batch, handle each message outside any transaction, then nack the failures and ack in one transaction.
 
     Delivery promise: at least once. A process that dies leaves the batch open and it comes again, so handlers are
-    idempotent. A plain consumer may run many times: one leads, the others stand by. With `group=True` every instance
-    is a member of the cooperative group `name` and takes batches of its own; a member silent for `dead_interval`
-    loses its batch to another, and its late ack then finishes nothing.
+    idempotent; a message that its workers die of is a dead letter after MOST_DEATHS. A plain consumer may run many
+    times: one leads, the others stand by. With `group=True` every instance is a member of the cooperative group `name`
+    and takes batches of its own; a member silent for `dead_interval` loses its batch to another, and its late ack then
+    finishes nothing.
     """
 
     def __init__(
@@ -115,13 +122,17 @@ class Consumer(Process):
         self.name = name
         self.queue = queue or settings.PGQUE_QUEUE
         self.handlers = handlers
-        self.member = member_name() if group else None
+        self.instance = member_name()
+        self.member = self.instance if group else None
         self.dead_interval = timedelta(seconds=dead_interval or settings.SLA_DEAD_INTERVAL_SECONDS)
         self.page = page or settings.CONSUMER_PAGE_SIZE
         self.handled = 0
         self._leadership = Leadership(f"consumer {self.queue} {name}")
+        self._term = 0
+        self._inherited: int | None = None
+        self._silent: list[int] = []
         self._progress: Progress | None = None
-        self._touched = 0.0
+        self._toucher: Toucher | None = None
 
     def describe(self) -> str:
         role = f"member {self.member}, dead interval {self.dead_interval}" if self.member else "plain"
@@ -130,12 +141,16 @@ class Consumer(Process):
     def setup(self) -> None:
         if self.member:
             client.subscribe_subconsumer(self.queue, self.name, self.member)
+            self._toucher = self._toucher or self._start_toucher(self.member)
         else:
             client.subscribe(self.queue, self.name)
         self.wakeups = [Listener(self.queue)]
 
     def teardown(self) -> None:
         """A member leaves its group; what it had not handled of an open batch comes again by the retry queue."""
+        if self._toucher:
+            self._toucher.end()
+            self._toucher = None
         if self.member:
             client.unsubscribe_subconsumer(self.queue, self.name, self.member)
 
@@ -148,17 +163,28 @@ class Consumer(Process):
         batch_id = self._open_batch()
         if batch_id is None:
             return False
-        self._touched = self.clock()
         if self._progress is None or self._progress.batch_id != batch_id:
-            self._progress = Progress(batch_id)
+            self._progress = Progress(batch_id, self._was_left_open(batch_id))
         if self._handle_batch(self._progress):
             self._finish(self._progress)
         return True
 
     def _open_batch(self) -> int | None:
         if self.member:
+            self._silent = client.silent_windows(self.queue, self.name, self.dead_interval * 0.9)
             return client.next_batch_coop(self.queue, self.name, self.member, self.dead_interval)
-        return client.next_batch(self.queue, self.name) if self._leadership.held() else None
+        if not self._leadership.held():
+            return None
+        if self._term != self._leadership.terms:
+            self._term = self._leadership.terms
+            self._inherited = client.open_batch(self.queue, self.name)
+        return client.next_batch(self.queue, self.name)
+
+    def _was_left_open(self, batch_id: int) -> bool:
+        """Whether somebody else has had the batch."""
+        if self.member:
+            return bool(self._silent) and client.batch_end(batch_id) in self._silent
+        return batch_id == self._inherited
 
     def _handle_batch(self, progress: Progress) -> bool:
         """Handle what is left of the batch; False when a stop came first and the batch stays open."""
@@ -167,8 +193,9 @@ class Consumer(Process):
                 continue
             if self.stopping:
                 return False
-            self._touch()
-            failure = self._handle(event, progress.batch_id)
+            if self._toucher:
+                self._toucher.moved()
+            failure = (self._handle_noted if progress.was_left_open else self._handle)(event, progress.batch_id)
             if failure:
                 progress.failures.append(failure)
             progress.handled_up_to = event.id
@@ -177,6 +204,20 @@ class Consumer(Process):
 
     def _events(self, batch_id: int) -> Iterator[client.Event]:
         return client.batch_events(batch_id, self.page)
+
+    def _handle_noted(self, event: client.Event, batch_id: int) -> Failure | None:
+        """Handle a message that may be what killed its worker: noted before, forgotten after, given up in the end.
+
+        The note of one given up stays until the batch is finished, and the note of one that an outage cut short until
+        this process has it again.
+        """
+        notes = MessageInHand.objects
+        deaths = notes.note(self.queue, self.name, event.id, event.created_at, self.instance)
+        if deaths >= MOST_DEATHS:
+            return self._failed(event, f"{deaths} workers died of this message", None)
+        failure = self._handle(event, batch_id)
+        notes.forget(self.instance, event_id=event.id)
+        return failure
 
     def _handle(self, event: client.Event, batch_id: int) -> Failure | None:
         """Call the handler; None when the message is done. An outage escapes: the batch comes again."""
@@ -230,13 +271,16 @@ class Consumer(Process):
             raise TryAgain(f"batch {progress.batch_id} cannot be finished: {error}") from error
         if not acked:
             logger.warning("%s lost batch %d to another member", self.name, progress.batch_id)
+        if progress.was_left_open:
+            MessageInHand.objects.forget(self.instance)
         self._progress = None
+        if self._toucher:
+            self._toucher.rest()
 
-    def _touch(self) -> None:
-        """Keep the member alive in the group's eyes while a batch takes long."""
-        if self.member and self.clock() - self._touched > self.dead_interval.total_seconds() / 4:
-            client.touch_subconsumer(self.queue, self.name, self.member)
-            self._touched = self.clock()
+    def _start_toucher(self, member: str) -> Toucher:
+        toucher = Toucher(self.queue, self.name, member, self.dead_interval, settings.HANDLER_PATIENCE_SECONDS)
+        toucher.start()
+        return toucher
 
 
 def _give_back(batch_id: int, failure: Failure) -> None:

@@ -10,10 +10,14 @@ logger = logging.getLogger(__name__)
 
 
 class Leadership:
-    """Held by at most one connection of the database; a stand-by asks again and takes over when the holder dies."""
+    """Held by at most one connection of the database; a stand-by asks again and takes over when the holder dies.
+
+    `terms` counts how often this process came to lead.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.terms = 0
         self._holding: object = None
         self._waiting = False
 
@@ -26,6 +30,7 @@ class Leadership:
             cursor.execute("select pg_try_advisory_lock(hashtext('stega'), hashtext(%s))", [self.name])
             (locked,) = cursor.fetchone()
         self._holding = connection.connection if locked else None
+        self.terms += bool(locked)
         self._say(locked)
         return bool(locked)
 

@@ -80,7 +80,11 @@ class RunningProcess:
         return self._process.wait(timeout)
 
     def wait(self, timeout: float = 30) -> int:
-        return self._process.wait(timeout)
+        """The exit code of a process that ends by itself; fails with its output when it does not."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.command} did not end:\n{self.output}") from None
 
     def kill(self) -> None:
         """SIGKILL to the whole group: nothing gets to clean up."""

@@ -7,10 +7,12 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError, ProgrammingError, connections
 
+from stega.models import MessageInHand
 from stega.pgque import catalogue, client
 from stega.pgque.consumer import Consumer, Message, Progress, Rejected, RetryLater, member_name, retry_delay
 from stega.process import TryAgain
 from tests.support.event_log import dead_letters, make_retries_due, retries, tick
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
 
@@ -301,20 +303,91 @@ def test_a_silent_members_batch_is_taken_over_and_its_late_end_finishes_nothing(
     assert (retries(queue), dead_letters(queue)) == ([], {})
 
 
-def test_a_member_touches_its_place_while_a_batch_takes_long(queue, monkeypatch):
+def test_a_member_touches_its_place_while_one_message_takes_long(queue):
     client.subscribe(queue, catalogue.SLA_BREACH_DISPATCHER)
-    send(queue, 1, 2, 3)
-    touches = []
-    monkeypatch.setattr(client, "touch_subconsumer", lambda *args: touches.append(args))
-    member = Consumer(
-        catalogue.SLA_BREACH_DISPATCHER, {"ticket.welcome": lambda m: None}, group=True, dead_interval=60.0
+    send(queue, 1)
+    seen = []
+
+    def handle(message):
+        wait_until(lambda: client.consumer_info()[-1]["last_seen"] > timedelta(seconds=0.2), timeout=5)
+        seen.append(wait_until(lambda: client.consumer_info()[-1]["last_seen"] < timedelta(seconds=0.1), timeout=5))
+
+    Consumer(catalogue.SLA_BREACH_DISPATCHER, {"ticket.welcome": handle}, group=True, dead_interval=1.2).run(
+        until_idle=True
     )
-    times = iter(range(0, 100_000, 16))
-    member.clock = lambda: next(times)
 
-    member.run(until_idle=True)
+    assert seen == [True]
 
-    assert len(touches) == 3
+
+def leave_open(queue, consumer, died_of):
+    """The state after a process died with the batch open, and died of these event ids again since."""
+    client.next_batch(queue, consumer)
+    for number, event_id in enumerate(died_of):
+        (event,) = [each for each in client.batch_events(client.open_batch(queue, consumer), 10) if each.id == event_id]
+        MessageInHand.objects.note(queue, consumer, event.id, event.created_at, f"dead-{number}")
+
+
+def ids(queue):
+    batch = client.next_batch(queue, "notification_worker")
+    return [event.id for event in client.batch_events(batch, 10)]
+
+
+def test_a_message_that_three_processes_died_of_is_a_dead_letter_and_its_neighbours_go_on(queue, consumer, recorder):
+    send(queue, 1, 2, 3)
+    killer = ids(queue)[1]
+    leave_open(queue, "notification_worker", [killer, killer])
+
+    consumer.run(until_idle=True)
+
+    assert dead_letters(queue) == {killer: "3 workers died of this message"}
+    assert recorder.users == [1, 3]
+    assert not MessageInHand.objects.exists()
+
+
+def test_a_message_that_two_processes_died_of_gets_another_try_and_is_forgotten_when_done(queue, consumer, recorder):
+    send(queue, 1, 2, 3)
+    leave_open(queue, "notification_worker", [ids(queue)[1]])
+
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1, 2, 3]
+    assert not MessageInHand.objects.exists()
+
+
+def test_two_killers_in_one_batch_are_both_found(queue, consumer, recorder):
+    send(queue, 1, 2, 3)
+    first, second, _ = ids(queue)
+    leave_open(queue, "notification_worker", [first, first, first, second, second])
+
+    consumer.run(until_idle=True)
+
+    assert set(dead_letters(queue)) == {first, second}
+    assert recorder.users == [3]
+
+
+def test_an_outage_is_no_death_of_the_process_that_waits_it_out(queue, consumer, recorder):
+    send(queue, 1)
+    leave_open(queue, "notification_worker", [])
+    recorder.raising = {1: [OperationalError("away")] * 5}
+
+    for _ in range(5):
+        with pytest.raises(OperationalError):
+            consumer.run(until_idle=True)
+    consumer.run(until_idle=True)
+
+    assert dead_letters(queue) == {}
+    assert recorder.users == [1] * 6
+
+
+def test_a_batch_that_nobody_left_open_is_noted_nowhere(queue, consumer, recorder, monkeypatch):
+    monkeypatch.setattr(MessageInHand.objects.__class__, "note", lambda *args: pytest.fail("noted"))
+    send(queue, 1)
+    consumer.run(until_idle=True)
+    send(queue, 2)
+
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1, 2]
 
 
 def test_a_second_plain_consumer_stands_by_while_the_first_lives(queue, consumer, recorder):

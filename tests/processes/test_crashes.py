@@ -1,0 +1,117 @@
+"""Messages that kill their workers, and workers that are dead only to the others."""
+
+import os
+import signal
+import sys
+import uuid
+from contextlib import ExitStack
+
+import pytest
+from django.db import connections
+
+from stega.models import MessageInHand
+from stega.pgque import client
+from tests.support.event_log import dead_letters, retries, tick
+from tests.support.processes import RunningProcess
+from tests.support.waiting import wait_until
+
+PLAIN, GROUP = "notification_worker", "sla_breach_dispatcher"
+
+
+@pytest.fixture
+def send(settings):
+    """Send messages of one batch, numbered from 1, each with what the worker shall do."""
+
+    def send(*verbs):
+        for number, verb in enumerate(verbs, 1):
+            payload = {"user_id": number, "email": "customer@example.com", "display_name": verb}
+            client.insert_event(settings.PGQUE_QUEUE, "ticket.welcome", payload, str(uuid.uuid4()))
+        tick(settings.PGQUE_QUEUE)
+
+    return send
+
+
+@pytest.fixture
+def work(env):
+    """Start `tests.support.worker`; every one is killed at the end."""
+    with ExitStack() as started:
+
+        def work(*arguments, saying="started"):
+            command = [sys.executable, "-m", "tests.support.worker", *map(str, arguments)]
+            changed = {**env, "DJANGO_SETTINGS_MODULE": "stega.settings"}
+            worker = started.enter_context(RunningProcess(*command, env=changed))
+            worker.wait_for(saying)
+            return worker
+
+        yield work
+
+
+def handled(worker):
+    return [int(line.split()[1]) for line in worker.output.splitlines() if line.startswith("handled")]
+
+
+@pytest.mark.parametrize(("verb", "dead_interval"), [("exit", []), ("sys.exit", []), ("exit", [1])])
+def test_a_message_that_kills_its_worker_three_times_is_a_dead_letter_and_its_neighbours_go_on(
+    send, work, settings, verb, dead_interval
+):
+    send("nothing", verb, "nothing")
+    name = GROUP if dead_interval else PLAIN
+    for _ in range(3):
+        assert work(name, *dead_interval).wait() == 9
+
+    last = work(name, *dead_interval)
+
+    wait_until(lambda: dead_letters(settings.PGQUE_QUEUE), timeout=20)
+    assert list(dead_letters(settings.PGQUE_QUEUE).values()) == ["3 workers died of this message"]
+    assert handled(last) == [1, 3]
+    wait_until(lambda: not MessageInHand.objects.exists(), timeout=5)
+
+
+def test_a_message_in_hand_at_three_kills_is_a_dead_letter(send, work, settings):
+    send("nothing", "hang", "nothing")
+    for _ in range(3):
+        work(PLAIN, saying="begins with 2").kill()
+
+    last = work(PLAIN, saying="handled 3")
+
+    wait_until(lambda: len(dead_letters(settings.PGQUE_QUEUE)) == 1, timeout=20)
+    assert handled(last) == [1, 3]
+
+
+def test_a_stopped_member_is_taken_over_and_its_late_ack_finishes_nothing(send, work, settings, tmp_path):
+    gate = tmp_path / "gate"
+    send(f"gate {gate}")
+    stopped = work(GROUP, 1, saying="begins with 1")
+    os.kill(stopped.pid, signal.SIGSTOP)
+
+    live = work(GROUP, 1, saying="begins with 1")
+    gate.touch()
+    live.wait_for("handled 1")
+    os.kill(stopped.pid, signal.SIGCONT)
+
+    stopped.wait_for("lost batch")
+    assert (retries(settings.PGQUE_QUEUE), dead_letters(settings.PGQUE_QUEUE)) == ([], {})
+    assert "lost batch" not in live.output
+
+
+def test_a_member_that_is_slow_with_one_message_is_not_taken_over(send, work, settings, tmp_path):
+    gate = tmp_path / "gate"
+    send(f"gate {gate}")
+    slow = work(GROUP, 1, saying="begins with 1")
+    with connections["events"].cursor() as cursor:
+        cursor.execute("select clock_timestamp()")
+        (begin,) = cursor.fetchone()
+
+    def three_dead_intervals_have_passed():
+        with connections["events"].cursor() as cursor:
+            cursor.execute("select clock_timestamp() > %s + interval '3 seconds'", [begin])
+            return cursor.fetchone()[0]
+
+    other = work(GROUP, 1)
+    wait_until(three_dead_intervals_have_passed, timeout=10)
+    gate.touch()
+
+    slow.wait_for("handled 1")
+    assert handled(other) == []
+    assert slow.terminate() == 0
+    assert "lost batch" not in slow.output
