@@ -181,6 +181,7 @@ PGQUE_IDLE_TICK_SECONDS = env.seconds("PGQUE_IDLE_TICK_SECONDS", 0.1)  # between
 PGQUE_RETRY_SECONDS = env.seconds("PGQUE_RETRY_SECONDS", 1.0)  # between moves of due retries
 PGQUE_MAINTENANCE_SECONDS = env.seconds("PGQUE_MAINTENANCE_SECONDS", 30.0)  # between rotations, step 1
 PGQUE_ROTATE_SECONDS = env.seconds("PGQUE_ROTATE_SECONDS", 10.0)  # between rotations, step 2
+PGQUE_SILENT_MEMBER_SECONDS = env.seconds("PGQUE_SILENT_MEMBER_SECONDS", 3600.0)  # then a group's member is removed
 STANDBY_SECONDS = env.seconds("STANDBY_SECONDS", 0.5)  # between a stand-by's tries to lead
 CONSUMER_POLL_SECONDS = env.seconds("CONSUMER_POLL_SECONDS", 1.0)  # between looks at an idle queue; NOTIFY comes first
 CONSUMER_PAGE_SIZE = env.integer("CONSUMER_PAGE_SIZE", 500, minimum=1)  # events of a batch held in memory at once

@@ -150,12 +150,22 @@ def ticker() -> int:
     return int(_value("select pgque.ticker()" + _UNFLUSHED))
 
 
+def tick(queue: str) -> int | None:
+    """Tick one queue if it is due; returns the new tick. Refuses queues that are paused or ticked by others."""
+    number: int | None = _value("select pgque.ticker(%s)" + _UNFLUSHED, [queue])
+    return number
+
+
 def force_next_tick(queue: str) -> int:
     return int(_value("select pgque.force_next_tick(%s)", [queue]))
 
 
 def maint() -> int:
     return int(_value("select pgque.maint()"))
+
+
+def maint_rotate_tables_step1(queue: str) -> int:
+    return int(_value("select pgque.maint_rotate_tables_step1(%s)", [queue]))
 
 
 def maint_retry_events() -> int:
@@ -176,7 +186,8 @@ def set_queue_config(queue: str, parameter: str, value: str) -> int:
 
 
 def queue_info() -> list[dict[str, Any]]:
-    return _rows("select * from pgque.get_queue_info()")
+    """Settings and state of every queue; `switch_age` is the time since its last rotation on the database's clock."""
+    return _rows("select *, now() - queue_switch_time as switch_age from pgque.get_queue_info()")
 
 
 def consumer_info() -> list[dict[str, Any]]:
