@@ -1,24 +1,34 @@
 from django.contrib import admin
+from django.db import models
 from django.http import HttpRequest
 
-from notifications.models import Delivery
+from notifications.models import Circuit, Delivery
 
 
-@admin.register(Delivery)
-class DeliveryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """The ledger is a record: it is read, never written by hand."""
+class RecordAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+    """A record of what happened: it is read, never written by hand."""
 
-    list_display = ("created_at", "event_type", "ticket_id", "channel", "address", "state", "attempts", "sent_at")
-    list_filter = ("state", "channel", "event_type", "created_at")
-    search_fields = ("address", "recipient", "=ticket_id", "=event_key", "message_id", "detail")
-    ordering = ("-created_at",)
     show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
         return False
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(RecordAdmin):
+    list_display = ("created_at", "event_type", "ticket_id", "channel", "address", "state", "attempts", "sent_at")
+    list_filter = ("state", "channel", "event_type", "created_at")
+    search_fields = ("address", "recipient", "=ticket_id", "=event_key", "message_id", "detail")
+    ordering = ("-created_at",)
+
+
+@admin.register(Circuit)
+class CircuitAdmin(RecordAdmin):
+    list_display = ("line", "failures", "retry_at", "reason", "detail")
+    ordering = ("-failures", "line")

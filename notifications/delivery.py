@@ -2,19 +2,25 @@
 
 import logging
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from notifications.channels import PermanentFailure, TemporaryFailure, email, slack
+from notifications.channels import PermanentFailure, TemporaryFailure, Unsendable, email, slack
+from notifications.circuits import Admission
 from notifications.messages import Wording
-from notifications.models import Channel, Claim, Delivery
+from notifications.models import Channel, Circuit, Claim, Delivery
 from stega.outages import is_outage
-from stega.pgque.consumer import RetryLater
+from stega.pgque.consumer import Rejected, RetryLater
 
 logger = logging.getLogger(__name__)
+
+WAITS = gettext_noop("Waits until the channel works again")
+PACED = gettext_noop("Waits for its turn: Slack takes one post at a time")
+OWN_FAULT = gettext_noop("An error of Stega itself")
 
 
 @dataclass(frozen=True)
@@ -33,36 +39,44 @@ class Notice:
     skip: str = ""  # why this recipient is not told: a msgid
 
 
-def deliver(notices: Iterable[Notice]) -> None:
+def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Callable[[], bool] = lambda: False) -> None:
     """Tell every recipient, each whatever becomes of the others; raise RetryLater when one must be told later.
 
     1. The notice is claimed in the ledger, in a transaction that commits before any socket is touched. A claim is a
        lease on the database's clock, twice as long as any channel may take; nobody else sends meanwhile.
-    2. The channel sends, with no transaction open.
-    3. What came of it is written: sent, failed for good, or to be tried again.
+    2. The line's circuit is asked; while it is open, or the line's pace is ahead, the claim is given back unused.
+    3. The channel sends, with no transaction open.
+    4. What came of it is written: sent, failed for good, or to be tried again.
 
-    Whoever dies between 1 and 3 leaves a lease, after which the notice is sent again: a crash doubles at most the one
-    in flight, and a mail sent again has the same Message-ID. A fault of our own leaves its notice open and is raised
-    when the others were told; a lost database is raised at once.
+    Whoever dies between 1 and 4 leaves a lease, after which the notice is sent again: a crash doubles at most the one
+    in flight, and a mail sent again has the same Message-ID. A fault of our own leaves its notice open (given up when
+    this `is_last`) and is raised when the others were told; a lost database is raised at once. Waiting for a line
+    never counts towards dead letters; it ends after DELIVERY_MAX_AGE_SECONDS with Rejected. Once `stopping` says so,
+    no further recipient is begun.
     """
-    left: list[RetryLater] = []
-    faults: list[Exception] = []
+    outcomes: list[Exception] = []
     for notice in notices:
+        if stopping():
+            outcomes.append(RetryLater("stopped before everybody was told", seconds=0.0, counted=False))
+            break
         try:
-            _deliver(notice)
-        except RetryLater as later:
-            left.append(later)
-        except Exception as fault:
-            if is_outage(fault):
+            _deliver(notice, is_last=is_last)
+        except Exception as outcome:
+            if is_outage(outcome):
                 raise
-            faults.append(fault)
-    if faults:
-        raise faults[0]
-    if left:
-        raise min(left, key=lambda later: later.seconds or 0.0)
+            outcomes.append(outcome)
+    if outcomes:
+        raise min(outcomes, key=_urgency)
 
 
-def _deliver(notice: Notice) -> None:
+def _urgency(outcome: Exception) -> tuple[int, float]:
+    """What to raise of several: a fault of our own, then the earliest return, and a dead letter when all are over."""
+    if isinstance(outcome, RetryLater):
+        return 1, outcome.seconds or 0.0
+    return (2, 0.0) if isinstance(outcome, Rejected) else (0, 0.0)
+
+
+def _deliver(notice: Notice, *, is_last: bool) -> None:
     if notice.skip:
         Delivery.objects.skip(notice)
         return
@@ -72,30 +86,77 @@ def _deliver(notice: Notice) -> None:
     if claim is None:
         _leave_to_others(notice)
     else:
-        _send(notice, message_id, claim)
+        _Attempt(notice, claim, message_id, is_last).make()
 
 
 def _leave_to_others(notice: Notice) -> None:
     """Nothing to do for a notice that is done; RetryLater for one that is being sent, or not due yet."""
     seconds = Delivery.objects.seconds_until_free(notice)
     if seconds is not None:
-        raise RetryLater(f"{notice.channel} to {notice.recipient} is in flight or not due", seconds=seconds)
+        reason = f"{notice.channel} to {notice.recipient} is in flight or not due"
+        raise RetryLater(reason, seconds=seconds, counted=False)
 
 
-def _send(notice: Notice, message_id: str, claim: Claim) -> None:
-    try:
-        if notice.channel == Channel.EMAIL:
-            email.send(notice.target, notice.name, notice.wording, message_id)
+@dataclass(frozen=True)
+class _Attempt:
+    """One claimed notice on its way: through the circuit of its line, out, and what came of it into the ledger."""
+
+    notice: Notice
+    claim: Claim
+    message_id: str
+    is_last: bool
+
+    def make(self) -> None:
+        line = email.line() if self.notice.channel == Channel.EMAIL else slack.line(self.notice.target)
+        pace = settings.SLACK_PACE_SECONDS if self.notice.channel == Channel.SLACK else 0.0
+        admission = Circuit.objects.admit(line, pace=pace, has_slot=self.claim.has_slot)
+        if admission.seconds:
+            self._wait(admission)
         else:
-            slack.send(notice.target, notice.wording)
-    except PermanentFailure as failure:
-        logger.warning("%s to %s failed for good: %s", notice.channel, notice.recipient, failure)
-        Delivery.objects.settle_failed(claim, failure.reason, failure.detail)
-    except TemporaryFailure as failure:
-        Delivery.objects.settle_pending(claim, failure.reason, failure.detail, failure.seconds)
-        raise RetryLater(f"{notice.channel} to {notice.recipient}: {failure}", seconds=failure.seconds) from failure
-    except Exception as fault:
-        Delivery.objects.settle_pending(claim, gettext_noop("An error of Stega itself"), type(fault).__name__, None)
-        raise
-    else:
-        Delivery.objects.settle_sent(claim)
+            self._send(line, admission)
+
+    def _wait(self, admission: Admission) -> None:
+        if self.claim.is_old:
+            self._give_up(WAITS, "")
+        Delivery.objects.postpone(self.claim, PACED if admission.is_slot else WAITS, admission)
+        raise RetryLater(f"{self} waits", seconds=admission.seconds, counted=False)
+
+    def _send(self, line: str, admission: Admission) -> None:
+        try:
+            if self.notice.channel == Channel.EMAIL:
+                email.send(self.notice.target, self.notice.name, self.notice.wording, self.message_id)
+            else:
+                slack.send(self.notice.target, self.notice.wording)
+        except PermanentFailure as failure:
+            logger.warning("%s failed for good: %s", self, failure)
+            Delivery.objects.settle_failed(self.claim, failure.reason, failure.detail)
+            if not isinstance(failure, Unsendable):
+                Circuit.objects.record_success(line, admission)
+        except TemporaryFailure as failure:
+            self._fail_for_now(failure, Circuit.objects.record_failure(line, admission, failure))
+        except Exception as fault:
+            self._fail_by_own_fault(fault)
+            raise
+        else:
+            Delivery.objects.settle_sent(self.claim)
+            Circuit.objects.record_success(line, admission)
+
+    def _fail_for_now(self, failure: TemporaryFailure, pause: float) -> None:
+        if self.claim.is_old:
+            self._give_up(failure.reason, failure.detail)
+        seconds = pause or None
+        Delivery.objects.settle_pending(self.claim, failure.reason, failure.detail, seconds)
+        raise RetryLater(f"{self}: {failure}", seconds=seconds, counted=False) from failure
+
+    def _fail_by_own_fault(self, fault: Exception) -> None:
+        if self.is_last:
+            Delivery.objects.give_up(self.claim, OWN_FAULT, type(fault).__name__)
+        else:
+            Delivery.objects.settle_pending(self.claim, OWN_FAULT, type(fault).__name__, None)
+
+    def _give_up(self, reason: str, detail: str) -> None:
+        Delivery.objects.give_up(self.claim, reason, detail)
+        raise Rejected(f"{self} given up: {reason} {detail}".rstrip())
+
+    def __str__(self) -> str:
+        return f"{self.notice.channel} to {self.notice.recipient}"

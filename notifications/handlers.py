@@ -1,8 +1,8 @@
 """Event type -> who is told. Recipients are looked up at delivery: people come, leave and change address."""
 
 import logging
-import uuid
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from django.conf import settings
 from django.utils.translation import gettext_noop
@@ -14,18 +14,18 @@ from notifications.models import Channel
 from stega.audience import TicketAudience, ticket_audience
 from stega.pgque import catalogue
 from stega.pgque.consumer import Handler, Message
-from stega.pgque.publishing import event_key
 
 logger = logging.getLogger(__name__)
 
 
-def handle(message: Message) -> None:
+def handle(message: Message, *, stopping: Callable[[], bool] = lambda: False) -> None:
     """Tell everybody whom the event concerns; safe to repeat, since the ledger knows who was told.
 
     Call it outside any transaction, with a payload that the catalogue has checked. Raises RetryLater while somebody
-    is still to be told.
+    is still to be told, Rejected when the last of them was given up.
     """
-    deliver(NOTICES[message.type](message))
+    is_last = message.attempt > settings.PGQUE_MAX_RETRIES
+    deliver(NOTICES[message.type](message), is_last=is_last, stopping=stopping)
 
 
 def welcome(message: Message) -> list[Notice]:
@@ -85,12 +85,14 @@ NOTICES: dict[str, Callable[[Message], list[Notice]]] = {
     "report.weekly_ready": weekly_report,
 }
 
-HANDLERS: dict[str, Handler] = dict.fromkeys(NOTICES, handle)
 
+def handlers_of(consumer: str, *, stopping: Callable[[], bool] = lambda: False) -> dict[str, Handler]:
+    """The handlers of the event types that the catalogue gives to `consumer`, so that nobody is told by two.
 
-def handlers_of(consumer: str) -> dict[str, Handler]:
-    """The handlers of the event types that the catalogue gives to `consumer`, so that nobody is told by two."""
-    return {name: HANDLERS[name] for name in HANDLERS if consumer in catalogue.EVENT_TYPES[name].consumers}
+    They begin no further recipient once `stopping` says so.
+    """
+    mine = [name for name in NOTICES if consumer in catalogue.EVENT_TYPES[name].consumers]
+    return dict.fromkeys(mine, partial(handle, stopping=stopping))
 
 
 def _ticket(message: Message) -> TicketAudience | None:
@@ -122,7 +124,7 @@ def _unreachable(user: User) -> str:
 def _mails(message: Message, users: Iterable[User], *, skip: str = "") -> list[Notice]:
     return [
         Notice(
-            event_key=_key(message),
+            event_key=message.key,
             event_type=message.type,
             ticket_id=message.payload.get("ticket_id"),
             channel=Channel.EMAIL,
@@ -144,7 +146,7 @@ def _mails(message: Message, users: Iterable[User], *, skip: str = "") -> list[N
 
 def _post(message: Message, ticket: TicketAudience) -> Notice:
     return Notice(
-        event_key=_key(message),
+        event_key=message.key,
         event_type=message.type,
         ticket_id=ticket.ticket_id,
         channel=Channel.SLACK,
@@ -156,8 +158,3 @@ def _post(message: Message, ticket: TicketAudience) -> Notice:
         target=ticket.slack_webhook_url,
         skip="" if ticket.slack_webhook_url else gettext_noop("The product has no Slack webhook"),
     )
-
-
-def _key(message: Message) -> uuid.UUID:
-    """The event's own key; one from its number for an event that another program sent without."""
-    return message.key or event_key(message.type, "event", message.id)

@@ -187,7 +187,11 @@ CONSUMER_POLL_SECONDS = env.seconds("CONSUMER_POLL_SECONDS", 1.0)  # between loo
 CONSUMER_PAGE_SIZE = env.integer("CONSUMER_PAGE_SIZE", 500, minimum=1)  # events of a batch held in memory at once
 SLA_DEAD_INTERVAL_SECONDS = env.seconds("SLA_DEAD_INTERVAL_SECONDS", 120.0)  # silence that costs a member its batch
 HANDLER_PATIENCE_SECONDS = env.seconds("HANDLER_PATIENCE_SECONDS", 600.0)  # in one message, then a member falls silent
-DELIVERY_LEASE_SECONDS = env.seconds("DELIVERY_LEASE_SECONDS", 60.0)  # how long one try at telling one person may take
+DELIVERY_LEASE_SECONDS = env.seconds("DELIVERY_LEASE_SECONDS", 15.0)  # a try's claim; a send is cut at half of it
+DELIVERY_MAX_AGE_SECONDS = env.seconds("DELIVERY_MAX_AGE_SECONDS", 259_200.0)  # when a notice is given up: 3 days
+CIRCUIT_FAILURES = env.integer("CIRCUIT_FAILURES", 3, minimum=1)  # temporary failures in a row that open a circuit
+CIRCUIT_PAUSE_SECONDS = env.seconds("CIRCUIT_PAUSE_SECONDS", 5.0)  # before the first probe; doubles with each failure
+CIRCUIT_LONGEST_PAUSE_SECONDS = env.seconds("CIRCUIT_LONGEST_PAUSE_SECONDS", 120.0)  # between probes at most
 
 # Authentication
 AUTH_USER_MODEL = "accounts.User"
@@ -228,9 +232,10 @@ EMAIL_USE_TLS = env.boolean("EMAIL_USE_TLS", False)  # STARTTLS
 EMAIL_USE_SSL = env.boolean("EMAIL_USE_SSL", False)  # TLS from the first byte
 if EMAIL_USE_TLS and EMAIL_USE_SSL:
     raise ImproperlyConfigured("EMAIL_USE_TLS and EMAIL_USE_SSL exclude each other: set one of them to 0.")
-EMAIL_TIMEOUT = env.seconds("EMAIL_TIMEOUT", 10.0)  # per network step
+EMAIL_TIMEOUT = env.seconds("EMAIL_TIMEOUT", 5.0)  # per network step
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.mail_address("DEFAULT_FROM_EMAIL", "Stega <stega@localhost>")
-SLACK_TIMEOUT_SECONDS = env.integer("SLACK_TIMEOUT_SECONDS", 10, minimum=1)
+SLACK_TIMEOUT_SECONDS = env.integer("SLACK_TIMEOUT_SECONDS", 5, minimum=1)
+SLACK_PACE_SECONDS = env.seconds("SLACK_PACE_SECONDS", 1.0)  # between two posts to one webhook: Slack's own limit
 
 # Logging
 LOGGING = {

@@ -21,3 +21,7 @@ class TemporaryFailure(Failure):
 
 class PermanentFailure(Failure):
     """This message will never reach this recipient: trying again helps nobody."""
+
+
+class Unsendable(PermanentFailure):
+    """A failure found before the other side was asked: it says nothing about the channel."""

@@ -17,7 +17,7 @@ from django.core.validators import validate_email
 from django.utils.encoding import punycode
 from django.utils.translation import gettext_noop
 
-from notifications.channels import Failure, PermanentFailure, TemporaryFailure
+from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Unsendable
 from notifications.channels.deadline import DeadlineExceeded, within
 from notifications.messages import Wording
 from notifications.text import single_line
@@ -35,6 +35,11 @@ OUR_OWN_FAULT = {530, 534, 535, 538}
 """Replies about how we sign in: no recipient is at fault, and the next try may come after the mend."""
 
 
+def line() -> str:
+    """The name of the mail server's circuit."""
+    return f"smtp {settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+
+
 def message_id(event_key: uuid.UUID, recipient: str) -> str:
     """The same for every try at telling one recipient about one event, so that a receiver may drop copies."""
     domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2] or "localhost"
@@ -48,14 +53,14 @@ def send(target: str, name: str, wording: Wording, message_id: str) -> None:
     A failure in mid-conversation leaves it uncertain whether the mail arrived: the next try has the same Message-ID.
     """
     message = composed(target, name, wording, message_id)
-    line = _line_of_this_thread()
+    connection = _line_of_this_thread()
     try:
-        within(settings.DELIVERY_LEASE_SECONDS / 2, lambda: line.send(message))
+        within(settings.DELIVERY_LEASE_SECONDS / 2, lambda: connection.send(message))
     except DeadlineExceeded as failure:
         hang_up()
-        raise classified(failure, connected=line.connected) from failure
+        raise classified(failure, connected=connection.connected) from failure
     except OSError as failure:
-        raise classified(failure, connected=line.connected) from failure
+        raise classified(failure, connected=connection.connected) from failure
 
 
 def composed(target: str, name: str, wording: Wording, message_id: str) -> EmailMultiAlternatives:
@@ -105,7 +110,7 @@ def _mailbox(target: str, name: str) -> str:
         punycode(target.rpartition("@")[2])  # a domain that no name server can be asked for raises here
         return str(Address(single_line(name, NAME_LIMIT), addr_spec=target))
     except (ValidationError, ValueError) as failure:
-        raise PermanentFailure(gettext_noop("Not an address that mail can be sent to")) from failure
+        raise Unsendable(gettext_noop("Not an address that mail can be sent to")) from failure
 
 
 class Line:

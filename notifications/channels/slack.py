@@ -1,5 +1,6 @@
 """Posts to Slack through an incoming webhook, whose address is a secret: it appears in no log, error or ledger row."""
 
+import hashlib
 import logging
 import re
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 from slack_sdk.webhook import WebhookClient
 
-from notifications.channels import Failure, PermanentFailure, TemporaryFailure
+from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Unsendable
 from notifications.channels.deadline import DeadlineExceeded, within
 from notifications.messages import Wording
 
@@ -31,6 +32,11 @@ _silent = logging.getLogger("notifications.slack_sdk")
 _silent.setLevel(logging.CRITICAL + 1)
 
 
+def line(target: str) -> str:
+    """The name of the webhook's circuit, which tells nobody the webhook."""
+    return f"slack {hashlib.sha256(target.encode()).hexdigest()[:16]}"
+
+
 def send(target: str, wording: Wording) -> None:
     """Post `wording.text` to the webhook `target`, within half the delivery lease.
 
@@ -38,7 +44,7 @@ def send(target: str, wording: Wording) -> None:
     refuses the webhook or the post.
     """
     if not _is_web_address(target):
-        raise PermanentFailure(gettext_noop("The Slack webhook of the product is not a web address"))
+        raise Unsendable(gettext_noop("The Slack webhook of the product is not a web address"))
     client = WebhookClient(target, timeout=settings.SLACK_TIMEOUT_SECONDS, logger=_silent, retry_handlers=[])
     answers: list[tuple[int, str, Mapping[str, str]]] = []
 

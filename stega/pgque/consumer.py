@@ -20,6 +20,7 @@ from stega.outages import is_outage
 from stega.pgque import catalogue, client
 from stega.pgque.leadership import Leadership
 from stega.pgque.listener import Listener
+from stega.pgque.publishing import event_key
 from stega.pgque.touching import Toucher
 from stega.process import Process, TryAgain
 from stega.text import clean, trace
@@ -41,8 +42,8 @@ class Message:
     batch_id: int
     type: str
     payload: dict[str, Any]
-    key: uuid.UUID | None
-    """The outbox key: what makes telling somebody twice impossible. None only for events sent by other programs."""
+    key: uuid.UUID
+    """What makes telling somebody twice impossible: the outbox key, or one from the number of an event without."""
     attempt: int
     created_at: datetime
 
@@ -51,11 +52,15 @@ Handler = Callable[[Message], None]
 
 
 class RetryLater(Exception):
-    """A handler's word for a temporary failure: the message comes again, after `seconds` or a growing pause."""
+    """A handler's word for a temporary failure: the message comes again, after `seconds` or a growing pause.
 
-    def __init__(self, reason: str, seconds: float | None = None) -> None:
+    Each time counts towards the dead letters unless `counted` is False: such a handler ends its waiting itself.
+    """
+
+    def __init__(self, reason: str, seconds: float | None = None, *, counted: bool = True) -> None:
         super().__init__(reason)
         self.seconds = seconds
+        self.counted = counted
 
 
 class Rejected(Exception):
@@ -64,7 +69,10 @@ class Rejected(Exception):
 
 @dataclass(slots=True)
 class Failure:
-    """A message that was not handled: when it comes again; without `retry_after` never, and then the whole event."""
+    """A message that was not handled: when it comes again; without `retry_after` never.
+
+    `event` is the whole event of one that goes to the dead letters, or is published anew so that its count is zero.
+    """
 
     event_id: int
     reason: str
@@ -231,7 +239,7 @@ class Consumer(Process):
         except RetryLater as error:
             seconds = error.seconds
             delay = retry_delay(event.retry_count, random.random()) if seconds is None else timedelta(seconds=seconds)
-            return self._failed(event, str(error), delay)
+            return self._failed(event, str(error), delay, renewed=not error.counted and _is_worn(event))
         except Exception as error:
             if is_outage(error):
                 raise
@@ -249,11 +257,13 @@ class Consumer(Process):
             raise RetryLater(f"{self.name} has no handler for {event_type!r} in this version")
         return None
 
-    def _failed(self, event: client.Event, reason: str, retry_after: timedelta | None) -> Failure:
+    def _failed(
+        self, event: client.Event, reason: str, retry_after: timedelta | None, *, renewed: bool = False
+    ) -> Failure:
         reason = clean(reason, REASON_LIMIT)
         until = "goes to the dead letters" if retry_after is None else f"comes again in {retry_after}"
         logger.warning("Event %d (%s) %s: %s", event.id, event.type, until, reason)
-        return Failure(event.id, reason, retry_after, event if retry_after is None else None)
+        return Failure(event.id, reason, retry_after, event if renewed or retry_after is None else None)
 
     def _finish(self, progress: Progress) -> None:
         """Nack the failures and ack the batch, in one transaction; a taken-over batch is somebody else's now.
@@ -263,8 +273,10 @@ class Consumer(Process):
         try:
             with transaction.atomic(using=client.ALIAS):
                 for failure in progress.failures:
-                    _give_back(progress.batch_id, failure)
+                    self._give_back(progress.batch_id, failure)
                 acked = client.ack(progress.batch_id)
+                if not acked:
+                    transaction.set_rollback(True, using=client.ALIAS)
         except client.BatchGone:
             acked = 0
         except DatabaseError as error:
@@ -282,12 +294,24 @@ class Consumer(Process):
         toucher.start()
         return toucher
 
+    def _give_back(self, batch_id: int, failure: Failure) -> None:
+        """Nack, dead-letter, or publish anew: the engine counts every delivery, and waiting must not end an event."""
+        if failure.event is None:
+            client.nack(batch_id, failure.event_id, failure.retry_after or timedelta(), failure.reason)
+        elif failure.retry_after is None:
+            client.event_dead(batch_id, failure.event, failure.reason)
+        else:
+            event = failure.event
+            client.insert_event(self.queue, event.type, json.loads(event.data or "{}"), str(_key(event)))
 
-def _give_back(batch_id: int, failure: Failure) -> None:
-    if failure.retry_after is not None:
-        client.nack(batch_id, failure.event_id, failure.retry_after, failure.reason)
-    elif failure.event is not None:
-        client.event_dead(batch_id, failure.event, failure.reason)
+
+def _is_worn(event: client.Event) -> bool:
+    """Whether waits have used up half of the deliveries that the engine allows; the rest is for real faults."""
+    return event.retry_count >= max(1, settings.PGQUE_MAX_RETRIES // 2)
+
+
+def _key(event: client.Event) -> uuid.UUID:
+    return uuid.UUID(event.extra1) if event.extra1 else event_key(event.type, "event", event.id)
 
 
 def _message(event: client.Event, batch_id: int) -> Message:
@@ -297,7 +321,7 @@ def _message(event: client.Event, batch_id: int) -> Message:
         if not isinstance(payload, dict):
             raise ValueError("the payload is no JSON object")
         catalogue.check(event.type, payload)
-        key = uuid.UUID(event.extra1) if event.extra1 else None
+        key = _key(event)
     except (ValueError, RecursionError) as error:
         raise Rejected(f"bad payload: {error}") from None
     return Message(event.id, batch_id, event.type, payload, key, event.retry_count + 1, event.created_at)

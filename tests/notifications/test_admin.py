@@ -3,7 +3,7 @@ import uuid
 import pytest
 
 from accounts.models import Role, User
-from notifications.models import Channel, Delivery, State
+from notifications.models import Channel, Circuit, Delivery, State
 
 pytestmark = pytest.mark.django_db
 
@@ -51,3 +51,9 @@ def test_the_ledger_is_not_written_by_hand(superuser_client, delivery, page):
 
 def test_a_change_by_hand_is_refused(superuser_client, delivery):
     assert superuser_client.post(f"{LIST}{delivery.pk}/change/", {"state": "failed"}).status_code == 403
+
+
+def test_the_circuits_can_be_read(superuser_client):
+    Circuit.objects.create(line="smtp mail.example.com:25", failures=3, detail="451 later")
+
+    assert "451 later" in superuser_client.get("/admin/notifications/circuit/").content.decode()

@@ -11,8 +11,9 @@ from django.db.models import F
 from notifications.channels import email
 from notifications.delivery import Notice, deliver
 from notifications.messages import Wording
-from notifications.models import Channel, Delivery, DeliveryQuerySet, State
+from notifications.models import Channel, Circuit, Delivery, DeliveryQuerySet, State
 from stega.pgque.consumer import RetryLater
+from tests.notifications.moments import pass_by
 from tests.support.receivers import Answer
 from tests.support.waiting import wait_until
 
@@ -166,7 +167,7 @@ def test_slack_is_asked_again_when_the_wait_is_over(webhook):
     webhook.answers.append(Answer(429, "rate_limited", {"Retry-After": "7"}))
     with pytest.raises(RetryLater):
         deliver([post_to(webhook)])
-    age(retry_at=7)
+    pass_by(7)
 
     deliver([post_to(webhook)])
 
@@ -276,6 +277,46 @@ def test_hostile_words_of_a_server_are_one_cut_line(mailbox):
     deliver([mail_to(1)])
 
     assert len(row().detail.splitlines()) == 1
+
+
+def test_nobody_is_told_any_more_once_a_stop_was_asked(mailbox):
+    with pytest.raises(RetryLater):
+        deliver([mail_to(1), mail_to(2), mail_to(3)], stopping=lambda: bool(mailbox.received))
+
+    assert mailbox.addresses() == ["user1@example.com"]
+    assert Delivery.objects.count() == 1
+
+
+def test_a_bad_address_does_not_close_the_circuit_of_the_mail_server(mailbox):
+    mailbox.rcpt = lambda address: "451 later"
+    for number in range(1, 4):
+        with pytest.raises(RetryLater):
+            deliver([mail_to(number)])
+    pass_by(10)
+
+    deliver([mail_to(4, target="no address")])
+
+    assert Circuit.objects.get().failures == 3
+
+
+@pytest.mark.parametrize("reply", ["550 5.1.1 no such user", None])
+def test_an_answer_closes_the_circuit(mailbox, reply):
+    mailbox.rcpt = lambda address: "451 later"
+    for number in range(1, 4):
+        with pytest.raises(RetryLater):
+            deliver([mail_to(number)])
+    pass_by(10)
+
+    mailbox.rcpt = lambda address: reply
+    deliver([mail_to(4)])
+
+    assert (Circuit.objects.get().failures, Circuit.objects.get().retry_at) == (0, None)
+
+
+def test_a_circuit_never_names_the_webhook(webhook):
+    deliver([post_to(webhook)])
+
+    assert "verysecret" not in str(Circuit.objects.values())
 
 
 @pytest.mark.django_db(transaction=True)

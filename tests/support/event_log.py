@@ -27,6 +27,13 @@ def dead_letters(queue):
     return {row["ev_id"]: row["dl_reason"] for row in client.dead_letters(queue)}
 
 
+def replay(queue):
+    """Put every dead letter back, as an operator does, and tick."""
+    with connections["events"].cursor() as cursor:
+        cursor.execute("select pgque.dlq_replay_all(%s)", [queue])
+    tick(queue)
+
+
 def make_retries_due(queue):
     with connections["events"].cursor() as cursor:
         cursor.execute(

@@ -43,8 +43,13 @@ class Mailbox:
         self.host = "127.0.0.1"
         self.port = 0
         self._conversations: list[SMTP] = []
+        self._servers: list[asyncio.Server] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mailbox", daemon=True)
+
+    def listen_at(self, port: int) -> None:
+        """Take connections at this port too."""
+        asyncio.run_coroutine_threadsafe(self._listen(port), self._loop).result()
 
     def hang_up(self) -> None:
         """Close every open connection, as a server does with idle ones."""
@@ -61,7 +66,7 @@ class Mailbox:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
+        self.port = asyncio.run_coroutine_threadsafe(self._listen(0), self._loop).result()
         return self
 
     def __exit__(
@@ -95,9 +100,11 @@ class Mailbox:
     def authenticate(self, *args: Any) -> AuthResult:
         return AuthResult(success=self.sign_in_works, handled=False)
 
-    async def _listen(self) -> None:
-        self._server = await self._loop.create_server(self._connection, self.host, 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+    async def _listen(self, port: int) -> int:
+        server = await self._loop.create_server(self._connection, self.host, port)
+        self._servers.append(server)
+        taken: int = server.sockets[0].getsockname()[1]
+        return taken
 
     def _connection(self) -> SMTP:
         conversation = SMTP(
@@ -107,7 +114,8 @@ class Mailbox:
         return conversation
 
     async def _close(self) -> None:
-        self._server.close()
+        for server in self._servers:
+            server.close()
         ended = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in ended:
             task.cancel()

@@ -25,5 +25,6 @@ class Command(ProcessCommand):
         )
 
     def handle(self, *, interval: float, once: bool, **options: Any) -> None:
-        consumer = Consumer(NOTIFICATION_WORKER, handlers_of(NOTIFICATION_WORKER), interval=interval)
+        handlers = handlers_of(NOTIFICATION_WORKER, stopping=lambda: consumer.stopping)
+        consumer = Consumer(NOTIFICATION_WORKER, handlers, interval=interval)
         self.run_process(consumer, once=once)

@@ -31,6 +31,6 @@ class Command(ProcessCommand):
         )
 
     def handle(self, *, interval: float, dead_interval: float, once: bool, **options: Any) -> None:
-        handlers = handlers_of(SLA_BREACH_DISPATCHER)
+        handlers = handlers_of(SLA_BREACH_DISPATCHER, stopping=lambda: consumer.stopping)
         consumer = Consumer(SLA_BREACH_DISPATCHER, handlers, group=True, dead_interval=dead_interval, interval=interval)
         self.run_process(consumer, once=once)

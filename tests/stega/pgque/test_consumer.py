@@ -96,6 +96,49 @@ def test_a_failure_comes_again_alone_with_its_attempt_counted(queue, consumer, r
     assert recorder.messages[-1].attempt == 2
 
 
+def count_deliveries(queue, consumer, recorder, times):
+    for _ in range(times):
+        consumer.run(until_idle=True)
+        make_retries_due(queue)
+    return len(recorder.messages)
+
+
+def test_a_message_that_waits_for_an_outage_never_becomes_a_dead_letter(queue, consumer, recorder, settings):
+    settings.PGQUE_MAX_RETRIES = 4
+    client.set_queue_config(queue, "max_retries", "4")
+    recorder.raising = {1: [RetryLater("mail server away", counted=False) for _ in range(20)]}
+    send(queue, 1)
+
+    count_deliveries(queue, consumer, recorder, 30)
+
+    assert len(recorder.messages) == 21
+    assert len({(message.key, str(message.payload)) for message in recorder.messages}) == 1
+    assert (dead_letters(queue), retries(queue)) == ({}, [])
+
+
+def test_a_message_that_waited_long_still_has_tries_for_faults(queue, consumer, recorder, settings):
+    settings.PGQUE_MAX_RETRIES = 4
+    client.set_queue_config(queue, "max_retries", "4")
+    waits = [RetryLater("mail server away", counted=False) for _ in range(20)]
+    recorder.raising = {1: [*waits, ValueError("passing"), ValueError("passing")]}
+    send(queue, 1)
+
+    count_deliveries(queue, consumer, recorder, 30)
+
+    assert (dead_letters(queue), retries(queue)) == ({}, [])
+
+
+def test_a_message_that_fails_by_a_fault_of_ours_ends_as_a_dead_letter(queue, consumer, recorder, settings):
+    client.set_queue_config(queue, "max_retries", "4")
+    recorder.raising = {1: [ValueError("bug") for _ in range(20)]}
+    send(queue, 1)
+
+    count_deliveries(queue, consumer, recorder, 10)
+
+    assert len(recorder.messages) == 5
+    assert list(dead_letters(queue).values()) == ["ValueError('bug')"]
+
+
 def test_a_bug_in_a_handler_does_not_stop_its_neighbours(queue, consumer, recorder):
     recorder.raising = {5: [ValueError("bad \x00 \ud83d 💎")]}
     send(queue, *range(1, 11))

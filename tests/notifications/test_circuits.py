@@ -1,0 +1,163 @@
+"""Lines that fail are left in peace, probed by one, and used again; busy ones are paced."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connections
+
+from notifications.channels import TemporaryFailure
+from notifications.circuits import Admission, pause
+from notifications.models import Circuit
+from tests.notifications.moments import pass_by
+
+LINE = "smtp mail.example.com:25"
+
+
+@pytest.fixture(autouse=True)
+def limits(settings):
+    settings.CIRCUIT_FAILURES = 3
+    settings.CIRCUIT_PAUSE_SECONDS = 5.0
+    settings.CIRCUIT_LONGEST_PAUSE_SECONDS = 120.0
+
+
+@pytest.mark.parametrize(
+    ("failures", "asked", "seconds"),
+    [
+        (1, None, 0),
+        (2, None, 0),
+        (3, None, 5),
+        (4, None, 10),
+        (7, None, 80),
+        (8, None, 120),
+        (10_000, None, 120),
+        (1, 7.0, 7),
+        (3, 7.0, 7),
+        (3, 0.0, 5),
+        (8, 3600.0, 3600),
+    ],
+)
+def test_pauses_grow_with_the_failures_and_are_never_shorter_than_asked(failures, asked, seconds):
+    assert pause(failures, asked) == seconds
+
+
+def admit(**options):
+    return Circuit.objects.admit(LINE, **options)
+
+
+def fail(times=1, admission=None, seconds=None):
+    for _ in range(times):
+        Circuit.objects.record_failure(LINE, admission or Admission(), TemporaryFailure("refused", seconds=seconds))
+
+
+@pytest.mark.django_db
+class TestCircuit:
+    def test_a_line_nobody_used_yet_may_be_used(self):
+        assert admit() == Admission()
+
+    def test_a_few_failures_open_nothing(self):
+        fail(2)
+
+        assert admit() == Admission(failures=2)
+
+    def test_failures_in_a_row_open_it(self):
+        fail(3)
+
+        assert 4 < admit().seconds <= 5
+
+    def test_a_success_between_keeps_it_closed(self):
+        fail(2)
+        Circuit.objects.record_success(LINE, admit())
+        fail(2)
+
+        assert not admit().seconds
+
+    def test_another_line_goes_on(self):
+        fail(3)
+
+        assert Circuit.objects.admit("slack 1") == Admission()
+
+    def test_one_caller_probes_after_the_pause_and_the_others_wait_for_it(self):
+        fail(3)
+        pass_by(5)
+
+        assert admit() == Admission(is_probe=True)
+        assert admit().seconds > 1
+
+    def test_a_probe_whose_process_died_is_followed_by_another(self, settings):
+        fail(3)
+        pass_by(5)
+        admit()
+        pass_by(settings.DELIVERY_LEASE_SECONDS)
+
+        assert admit().is_probe
+
+    def test_a_failed_probe_opens_it_for_longer(self):
+        fail(3)
+        pass_by(5)
+        fail(admission=admit())
+
+        assert 9 < admit().seconds <= 10
+
+    def test_a_good_probe_closes_it(self):
+        fail(3)
+        pass_by(5)
+        Circuit.objects.record_success(LINE, admit())
+
+        assert admit() == Admission()
+
+    def test_a_wait_the_other_side_asks_for_opens_it_at_once(self):
+        fail(seconds=7)
+
+        assert 6 < admit().seconds <= 7
+
+    def test_a_failure_told_late_does_not_shorten_the_wait_asked_for(self):
+        fail(seconds=60)
+        fail(seconds=1)
+
+        assert admit().seconds > 50
+
+
+@pytest.mark.django_db
+class TestPace:
+    def test_the_first_goes_at_once_and_the_next_get_slots_in_a_row(self):
+        waits = [admit(pace=1.0).seconds for _ in range(4)]
+
+        assert waits[0] == 0
+        assert [round(wait) for wait in waits[1:]] == [1, 2, 3]
+
+    def test_who_waited_for_a_slot_uses_it(self):
+        for _ in range(3):
+            admit(pace=1.0)
+
+        assert not admit(pace=1.0, has_slot=True).seconds
+
+    def test_a_line_that_was_idle_owes_no_slots(self):
+        admit(pace=1.0)
+        pass_by(60)
+
+        assert not admit(pace=1.0).seconds
+        assert admit(pace=1.0).seconds
+
+    def test_slots_begin_again_after_the_line_was_left_in_peace(self):
+        for _ in range(500):
+            admit(pace=1.0)
+        fail(seconds=7)
+        pass_by(7)
+        Circuit.objects.record_success(LINE, admit(pace=1.0))
+
+        assert admit(pace=1.0).seconds < 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_of_many_processes_probes():
+    fail(3)
+    pass_by(5)
+
+    def ask(_):
+        try:
+            return admit().is_probe
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(ask, range(8))) == 1
