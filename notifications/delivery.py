@@ -150,12 +150,12 @@ class _Attempt:
 
     def _fail_by_own_fault(self, fault: Exception) -> None:
         if self.is_last:
-            Delivery.objects.give_up(self.claim, OWN_FAULT, type(fault).__name__)
+            Delivery.objects.settle_given_up(self.claim, OWN_FAULT, type(fault).__name__)
         else:
             Delivery.objects.settle_pending(self.claim, OWN_FAULT, type(fault).__name__, None)
 
     def _give_up(self, reason: str, detail: str) -> None:
-        Delivery.objects.give_up(self.claim, reason, detail)
+        Delivery.objects.settle_given_up(self.claim, reason, detail)
         raise Rejected(f"{self} given up: {reason} {detail}".rstrip())
 
     def __str__(self) -> str:

@@ -144,6 +144,13 @@ class Circuit(models.Model):
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
+    def open(self) -> DeliveryQuerySet:
+        """Still to be told."""
+        return self.filter(state__in=[State.PENDING, State.SENDING])
+
+    def closed(self) -> DeliveryQuerySet:
+        return self.exclude(state__in=[State.PENDING, State.SENDING])
+
     def claim(self, notice: Notice, message_id: str) -> Claim | None:
         """Take the notice for sending, in one statement; None when it is done, not due or in another's hands.
 
@@ -236,11 +243,14 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             slot_at=until if admission.is_slot else None,
         )
 
-    def give_up(self, claim: Claim, reason: str, detail: str) -> None:
+    def settle_given_up(self, claim: Claim, reason: str, detail: str) -> None:
         """Write that the recipient was not told and nobody tries again, unless an operator replays the event."""
-        self._held(claim).update(state=State.GIVEN_UP, reason=reason, detail=_told(detail), retry_at=None, slot_at=None)
+        self._held(claim).give_up(reason, detail)
 
-    def _held(self, claim: Claim) -> models.QuerySet[Delivery]:
+    def give_up(self, reason: str, detail: str = "") -> int:
+        return self.update(state=State.GIVEN_UP, reason=reason, detail=_told(detail), retry_at=None, slot_at=None)
+
+    def _held(self, claim: Claim) -> DeliveryQuerySet:
         return self.filter(pk=claim.delivery_id, attempts=claim.attempt, state=State.SENDING)
 
 

@@ -10,6 +10,7 @@ from stega.preparation import require_prepared
 from stega.routers import home
 
 EACH_MINUTE = {"schedule_type": Schedule.MINUTES, "minutes": 1, "cron": None}
+EACH_NIGHT = {"schedule_type": Schedule.CRON, "minutes": None, "cron": "30 3 * * *"}
 
 SCHEDULES: dict[str, dict[str, Any]] = {
     "outbox sweep": {"func": "stega.outbox.sweep", **EACH_MINUTE},
@@ -20,12 +21,8 @@ SCHEDULES: dict[str, dict[str, Any]] = {
         "minutes": None,
         "cron": "0 8 * * 1",  # Mondays 08:00 in settings.TIME_ZONE
     },
-    "outbox pruning": {
-        "func": "stega.outbox.prune",
-        "schedule_type": Schedule.CRON,
-        "minutes": None,
-        "cron": "30 3 * * *",
-    },
+    "outbox pruning": {"func": "stega.outbox.prune", **EACH_NIGHT},
+    "ledger pruning": {"func": "notifications.tasks.prune_ledger", **EACH_NIGHT},
 }
 
 
