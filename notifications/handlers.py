@@ -1,7 +1,7 @@
 """Event type -> who is told. Recipients are looked up at delivery: people come, leave and change address."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from django.conf import settings
@@ -10,7 +10,7 @@ from django.utils.translation import gettext_noop
 from accounts.models import Role, User
 from notifications import messages
 from notifications.delivery import Notice, deliver
-from notifications.models import Channel
+from notifications.models import Channel, reasons_to_skip
 from stega.audience import TicketAudience, ticket_audience
 from stega.pgque import catalogue
 from stega.pgque.consumer import Handler, Message
@@ -121,7 +121,8 @@ def _unreachable(user: User) -> str:
     return "" if user.email else gettext_noop("The user has no e-mail address")
 
 
-def _mails(message: Message, users: Iterable[User], *, skip: str = "") -> list[Notice]:
+def _mails(message: Message, users: Collection[User], *, skip: str = "") -> list[Notice]:
+    chosen = reasons_to_skip(message.type, message.payload.get("ticket_id"), [user.pk for user in users])
     return [
         Notice(
             event_key=message.key,
@@ -138,7 +139,7 @@ def _mails(message: Message, users: Iterable[User], *, skip: str = "") -> list[N
             ),
             name=str(user),
             target=user.email,
-            skip=_unreachable(user) or skip,
+            skip=_unreachable(user) or skip or chosen.get(user.pk, ""),
         )
         for user in users
     ]

@@ -3,6 +3,8 @@
 import re
 
 ELLIPSIS = "…"
+DETAIL_LIMIT = 500
+"""How much is kept of what another machine says about a failure."""
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 # They turn the order of what follows, so that a subject shows something else than it says.
 _DIRECTION_OVERRIDES = re.compile(r"[\u202a-\u202e\u2066-\u2069]")

@@ -7,6 +7,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("accounts.admin_urls")),
     path("admin/", admin.site.urls),
     path("i18n/", include("django.conf.urls.i18n")),
+    path("notifications/", include("notifications.urls")),
     path("", include("tickets.urls")),
 ]
 if settings.STEGA_DEV_INBOX:

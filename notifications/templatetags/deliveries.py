@@ -4,7 +4,7 @@ from django import template
 
 from accounts.models import User
 from notifications.messages import event_name
-from notifications.models import Channel, Delivery
+from notifications.models import Channel, Delivery, MutedTicket
 
 register = template.Library()
 
@@ -20,3 +20,15 @@ def ticket_deliveries(ticket_id: int) -> dict[str, Any]:
     names = {f"user:{user.pk}": str(user) for user in User.objects.filter(pk__in=ids)}
     lines = [(each, names.get(each.recipient, each.address), event_name(each.event_type)) for each in deliveries]
     return {"lines": lines}
+
+
+@register.inclusion_tag("notifications/mute.html", takes_context=True)
+def mute_button(context: dict[str, Any], ticket_id: int, author_id: int, assignee_id: int | None) -> dict[str, Any]:
+    """The ticket's mute button for its author and assignee; for who muted it, the one that ends that."""
+    user = context["user"]
+    return {
+        "ticket_id": ticket_id,
+        "is_muted": MutedTicket.objects.filter(user=user, ticket_id=ticket_id).exists(),
+        "is_concerned": user.pk in (author_id, assignee_id),
+        "csrf_token": context["csrf_token"],
+    }
