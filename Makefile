@@ -8,10 +8,10 @@ PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 PYTHON = .venv/bin/python
 VENV = .venv/stega-installed
 
-.PHONY: help run test check bench fmt build-sql messages clean
+.PHONY: help run test check bench bench-engine fmt build-sql messages clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: $(VENV) ## run all of Stega on this machine; PORT=8123 takes another port
 	@exec env STEGA_DEBUG="$${STEGA_DEBUG-1}" STEGA_BASE_URL="$${STEGA_BASE_URL-http://127.0.0.1:$(PORT)}" \
@@ -34,6 +34,9 @@ check: $(VENV) ## formatting, lint, types, import contracts, migrations, setting
 
 bench: $(VENV) ## measure latency, throughput, the cost of enqueueing and memory
 	@exec $(PYTHON) -m tests.bench
+
+bench-engine: $(VENV) ## measure the event log engine beside raw SQL; BENCH_ARGUMENTS=--quick for a first look
+	@exec $(PYTHON) -m tests.bench.engine $(BENCH_ARGUMENTS)
 
 fmt: $(VENV) ## format the code and repair what the linter can
 	@$(PYTHON) -m ruff check --fix .
