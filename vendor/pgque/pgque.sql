@@ -366,6 +366,7 @@ begin
     perform pgque.tune_storage(i_queue_name);
     perform pgque.grant_perms(i_queue_name);
     perform pgque._write_insert_event();
+    perform pgque._write_reading(q) from pgque.queue q where q.queue_id = v_id;
     insert into pgque.tick (tick_queue, tick_id, tick_event_seq)
     values (v_id, nextval((v_prefix || '_tick_seq')::regclass), 0);
     return 1;
@@ -417,6 +418,7 @@ begin
         execute format('drop table if exists %s_%s', v_queue.queue_data_pfx, i);
     end loop;
     execute format('drop table if exists %s', v_queue.queue_data_pfx);
+    execute format('drop function if exists pgque._read_%1$s, pgque._find_%1$s', v_queue.queue_id);
     return 1;
 end
 $$;
@@ -480,42 +482,118 @@ $$;
 comment on function pgque.set_queue_config(text, text, text) is
 'Change one setting of a queue, named without the prefix queue_; NULL restores the default';
 
--- src/30_producer.sql
+-- src/25_event_code.sql
 
--- Producers: append events to the current table of a queue. No lock is taken on
--- the queue; a producer that still sees an old current table writes there, and
--- readers find the event all the same.
+-- Code that is written anew for the queues there are. SQL whose text is made at run
+-- time is parsed and planned at each call, which costs more than all the rest of
+-- sending or reading; written down in functions it is planned once per session.
 
-create or replace function pgque.insert_event_raw(
-    queue_name text, ev_id bigint, ev_time timestamptz, ev_owner integer, ev_retry integer, ev_type text,
-    ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
-) returns bigint language plpgsql as $$
--- A sequence value is used up even for a given id: the ticker counts events by it.
-declare
-    v_table text;
-    v_disabled boolean;
-    v_id bigint;
+do $$
 begin
-    select q.queue_data_pfx || '_' || q.queue_cur_table, q.queue_disable_insert, nextval(q.queue_event_seq::regclass)
-    into v_table, v_disabled, v_id
-    from pgque.queue q
-    where q.queue_name = insert_event_raw.queue_name;
-    if not found then
-        raise exception 'queue not found: %', insert_event_raw.queue_name;
+    if to_regtype('pgque._window') is null then
+        create type pgque._window as (
+            batch_id bigint,
+            queue_id integer,
+            sub_id integer,
+            from_tick bigint,
+            to_tick bigint,
+            from_time timestamptz,
+            to_time timestamptz,
+            from_seq bigint,
+            to_seq bigint,
+            from_snapshot pg_snapshot,
+            to_snapshot pg_snapshot
+        );
     end if;
-    if v_disabled and current_setting('session_replication_role') <> 'replica' then
-        raise exception 'Insert into queue disallowed';
-    end if;
-    v_id := coalesce(insert_event_raw.ev_id, v_id);
-    execute 'insert into ' || v_table
-        || ' values ($1, $2, pg_current_xact_id(), $3, $4, $5, $6, $7, $8, $9, $10)'
-    using v_id, ev_time, ev_owner, ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4;
-    return v_id;
 end
 $$;
-comment on function pgque.insert_event_raw(
-    text, bigint, timestamptz, integer, integer, text, text, text, text, text, text
-) is 'Append one event with every field given';
+comment on type pgque._window is 'An open batch: all that is needed to read the events between its two ticks';
+comment on column pgque._window.batch_id is 'Batch';
+comment on column pgque._window.queue_id is 'Queue';
+comment on column pgque._window.sub_id is 'Subscription that reads';
+comment on column pgque._window.from_tick is 'Tick before the window';
+comment on column pgque._window.to_tick is 'Tick that ends the window';
+comment on column pgque._window.from_time is 'Time of the tick before the window';
+comment on column pgque._window.to_time is 'Time of the tick that ends the window';
+comment on column pgque._window.from_seq is 'Events sent at the tick before the window';
+comment on column pgque._window.to_seq is 'Events sent at the tick that ends the window';
+comment on column pgque._window.from_snapshot is 'Snapshot of the tick before the window';
+comment on column pgque._window.to_snapshot is 'Snapshot of the tick that ends the window';
+
+create or replace function pgque._for_each_table(i_queue pgque.queue, i_code text)
+returns text language sql as $$
+-- Empty tables are passed by, so that no lock on them hinders a rotation. Advisory
+-- lock (table), shared: refused while a rotation that is not committed yet has
+-- emptied the table, which it does only when nobody has to read it any more.
+select string_agg(
+    format('if pg_try_advisory_xact_lock_shared(%s) and pg_relation_size(%L::regclass) > 0 then %s end if;',
+        hashtextextended(t.name, 0), t.name, replace(i_code, '<table>', t.name)),
+    e'\n' order by t.name)
+from (select i_queue.queue_data_pfx || '_' || n from generate_series(0, i_queue.queue_ntables - 1) n) t (name)
+$$;
+comment on function pgque._for_each_table(pgque.queue, text) is
+'Code that does something with each event table of a queue that may hold events';
+
+create or replace function pgque._write_reading(i_queue pgque.queue)
+returns void language plpgsql as $$
+-- Events that became visible from one snapshot to the other: those of transactions
+-- begun in between, and those of transactions that ran at the first tick and had
+-- ended at the second. The latter are named one by one: a range down to the oldest
+-- running transaction would read everything again for each batch.
+-- The plans are made on tables that may be empty then and huge later.
+begin
+    execute format($function$
+        create or replace function pgque._read_%s(i_window pgque._window, i_limit bigint)
+        returns setof pgque.event_template language plpgsql
+        set plan_cache_mode = force_generic_plan set enable_seqscan = off as $body$
+        declare
+            v_from xid8 := pg_snapshot_xmax(i_window.from_snapshot);
+            v_to xid8 := pg_snapshot_xmax(i_window.to_snapshot);
+            v_all_done boolean := pg_snapshot_xmin(i_window.to_snapshot) = v_to;
+            v_late xid8[];
+        begin
+            if pg_snapshot_xmin(i_window.from_snapshot) <> v_from then
+                select array_agg(x.id) into v_late from pg_snapshot_xip(i_window.from_snapshot) x (id)
+                where pg_visible_in_snapshot(x.id, i_window.to_snapshot);
+            end if;
+            %s
+        end
+        $body$
+        $function$, i_queue.queue_id, pgque._for_each_table(i_queue, $code$
+            return query select * from <table>
+            where ev_txid >= v_from and ev_txid < v_to and (ev_owner is null or ev_owner = i_window.sub_id)
+                and (v_all_done or pg_visible_in_snapshot(ev_txid, i_window.to_snapshot))
+            limit i_limit;
+            if v_late is not null then
+                return query select * from <table>
+                where ev_txid = any (v_late) and (ev_owner is null or ev_owner = i_window.sub_id)
+                limit i_limit;
+            end if;$code$));
+    execute format($function$
+        create or replace function pgque._find_%s(i_window pgque._window, i_event_id bigint)
+        returns pgque.event_template language plpgsql
+        set plan_cache_mode = force_generic_plan set enable_seqscan = off as $body$
+        declare
+            v_event pgque.event_template;
+        begin
+            %s
+            return v_event;
+        end
+        $body$
+        $function$, i_queue.queue_id, pgque._for_each_table(i_queue, $code$
+            select * into v_event from <table>
+            where ev_id = i_event_id and (ev_owner is null or ev_owner = i_window.sub_id)
+                and pg_visible_in_snapshot(ev_txid, i_window.to_snapshot)
+                and not pg_visible_in_snapshot(ev_txid, i_window.from_snapshot);
+            if found then return v_event; end if;$code$));
+    execute format('comment on function pgque._read_%s(pgque._window, bigint) is %L', i_queue.queue_id,
+        'Events of a window, in no order; with a limit, so many of each table');
+    execute format('comment on function pgque._find_%s(pgque._window, bigint) is %L', i_queue.queue_id,
+        'Event of a window by its id, else NULL fields; one index probe per table');
+    execute format('revoke all on function pgque._read_%1$s, pgque._find_%1$s from public', i_queue.queue_id);
+end
+$$;
+comment on function pgque._write_reading(pgque.queue) is 'Write the functions that read the events of a queue';
 
 create or replace function pgque._insert_branches(i_slots integer[], i_tables text[])
 returns text language plpgsql as $$
@@ -536,7 +614,8 @@ end
 $$;
 comment on function pgque._insert_branches(integer[], text[]) is 'Code that inserts an event into one of some tables';
 
-create or replace function pgque._write_insert_event() returns void language plpgsql as $$
+create or replace function pgque._write_insert_event()
+returns void language plpgsql as $$
 -- An insert whose text is made at run time is planned at each call, which costs
 -- more than all the rest. So the inserts stand in a function that is written anew
 -- when a queue is created. Whatever it does not know (a queue beyond the first
@@ -574,9 +653,52 @@ end
 $$;
 comment on function pgque._write_insert_event() is 'Write the function _insert_event() for the queues there are';
 
-do $$ begin perform pgque._write_insert_event(); end $$;
+do $$
+begin
+    perform pgque._write_insert_event();
+    perform pgque._write_reading(q) from pgque.queue q;
+end
+$$;
 comment on function pgque._insert_event(text, text, text, text, text, text, text) is
 'Append one new event for all consumers; runs with the rights of its caller. Written by _write_insert_event()';
+
+
+-- src/30_producer.sql
+
+-- Producers: append events to the current table of a queue. No lock is taken on
+-- the queue; a producer that still sees an old current table writes there, and
+-- readers find the event all the same.
+
+create or replace function pgque.insert_event_raw(
+    queue_name text, ev_id bigint, ev_time timestamptz, ev_owner integer, ev_retry integer, ev_type text,
+    ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
+) returns bigint language plpgsql as $$
+-- A sequence value is used up even for a given id: the ticker counts events by it.
+declare
+    v_table text;
+    v_disabled boolean;
+    v_id bigint;
+begin
+    select q.queue_data_pfx || '_' || q.queue_cur_table, q.queue_disable_insert, nextval(q.queue_event_seq::regclass)
+    into v_table, v_disabled, v_id
+    from pgque.queue q
+    where q.queue_name = insert_event_raw.queue_name;
+    if not found then
+        raise exception 'queue not found: %', insert_event_raw.queue_name;
+    end if;
+    if v_disabled and current_setting('session_replication_role') <> 'replica' then
+        raise exception 'Insert into queue disallowed';
+    end if;
+    v_id := coalesce(insert_event_raw.ev_id, v_id);
+    execute 'insert into ' || v_table
+        || ' values ($1, $2, pg_current_xact_id(), $3, $4, $5, $6, $7, $8, $9, $10)'
+    using v_id, ev_time, ev_owner, ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4;
+    return v_id;
+end
+$$;
+comment on function pgque.insert_event_raw(
+    text, bigint, timestamptz, integer, integer, text, text, text, text, text, text
+) is 'Append one event with every field given';
 
 create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
 returns bigint[] language plpgsql as $$
@@ -998,103 +1120,35 @@ comment on function pgque.seq_setval(text, bigint) is 'Move a sequence forward, 
 -- Which events belong to it is computed from the two snapshots at each read;
 -- nothing is stored but the cursor.
 
-do $$
-begin
-    if to_regtype('pgque._window') is null then
-        create type pgque._window as (
-            queue_id integer,
-            sub_id integer,
-            data_pfx text,
-            ntables integer,
-            from_snapshot pg_snapshot,
-            to_snapshot pg_snapshot
-        );
-    end if;
-end
-$$;
-comment on type pgque._window is 'What is needed to read the events between two ticks';
-comment on column pgque._window.queue_id is 'Queue';
-comment on column pgque._window.sub_id is 'Subscription that reads';
-comment on column pgque._window.data_pfx is 'Prefix of the event tables';
-comment on column pgque._window.ntables is 'Number of event tables';
-comment on column pgque._window.from_snapshot is 'Snapshot of the tick before the window';
-comment on column pgque._window.to_snapshot is 'Snapshot of the tick that ends the window';
-
-create or replace function pgque._tables_to_read(i_prefix text, i_ntables integer)
-returns text[] language plpgsql as $$
--- Empty tables are left out, so that no lock on them hinders a rotation. Advisory
--- lock (table), shared: refused while a rotation that is not committed yet has
--- emptied the table, which it does only when nobody has to read it any more.
-declare
-    v_table text;
-    v_tables text[] := '{}';
-begin
-    for i in 0..i_ntables - 1 loop
-        v_table := i_prefix || '_' || i;
-        continue when not pg_try_advisory_xact_lock_shared(hashtextextended(v_table, 0));
-        continue when pg_relation_size(v_table::regclass) = 0;
-        v_tables := v_tables || v_table;
-    end loop;
-    return v_tables;
-end
-$$;
-comment on function pgque._tables_to_read(text, integer) is 'Event tables of a queue that may hold events to read';
-
-create or replace function pgque._window_sql(
-    i_window pgque._window, i_columns text, i_filter text default 'true'
-) returns text language plpgsql as $$
--- Events that became visible from one snapshot to the other: those with
--- transactions begun in between, and those that ran at the first tick and had
--- ended at the second. The latter are named one by one: a range down to the
--- oldest running transaction would read everything again for each batch.
-declare
-    v_from pg_snapshot := i_window.from_snapshot;
-    v_to pg_snapshot := i_window.to_snapshot;
-    v_where text := format('(ev_owner is null or ev_owner = %s) and %s', i_window.sub_id, i_filter);
-    v_range text := format('ev_txid >= %L and ev_txid < %L', pg_snapshot_xmax(v_from), pg_snapshot_xmax(v_to));
-    v_late text;
-    v_table text;
-    v_sql text;
-begin
-    if pg_snapshot_xmin(v_to) <> pg_snapshot_xmax(v_to) then
-        v_range := format('%s and pg_visible_in_snapshot(ev_txid, %L)', v_range, v_to);
-    end if;
-    if pg_snapshot_xmin(v_from) <> pg_snapshot_xmax(v_from) then
-        v_late := (
-            select string_agg(format('%L', x.id), ', ')
-            from pg_snapshot_xip(v_from) x (id)
-            where pg_visible_in_snapshot(x.id, v_to)
-        );
-    end if;
-    foreach v_table in array pgque._tables_to_read(i_window.data_pfx, i_window.ntables) loop
-        v_sql := concat(v_sql || ' union all ', 'select ', i_columns, ' from ', v_table, ' where ', v_range, ' and ', v_where);
-        if v_late is not null then
-            v_sql := concat(v_sql, ' union all select ', i_columns, ' from ', v_table,
-                ' where ev_txid in (', v_late, ') and ', v_where);
-        end if;
-    end loop;
-    return coalesce(v_sql, format('select %s from only pgque.event_template where false', i_columns));
-end
-$$;
-comment on function pgque._window_sql(pgque._window, text, text) is 'Query for the events of a window, in no order';
-
-create or replace function pgque._make_window(
-    i_queue_id integer, i_sub_id integer, i_from_tick bigint, i_to_tick bigint
-) returns pgque._window language plpgsql stable as $$
+create or replace function pgque._window_between(i_queue_id integer, i_from_tick bigint, i_to_tick bigint)
+returns pgque._window language plpgsql as $$
 declare
     v_window pgque._window;
 begin
-    select q.queue_id, i_sub_id, q.queue_data_pfx, q.queue_ntables, f.tick_snapshot, t.tick_snapshot
+    select null, f.tick_queue, null, f.tick_id, t.tick_id, f.tick_time, t.tick_time,
+        f.tick_event_seq, t.tick_event_seq, f.tick_snapshot, t.tick_snapshot
     into v_window
-    from pgque.queue q
-    join pgque.tick f on f.tick_queue = q.queue_id and f.tick_id = i_from_tick
-    join pgque.tick t on t.tick_queue = q.queue_id and t.tick_id = i_to_tick
-    where q.queue_id = i_queue_id;
+    from pgque.tick f
+    join pgque.tick t on t.tick_queue = f.tick_queue and t.tick_id = i_to_tick
+    where f.tick_queue = i_queue_id and f.tick_id = i_from_tick;
     return v_window;
 end
 $$;
-comment on function pgque._make_window(integer, integer, bigint, bigint) is
-'Window between two ticks; NULL fields when a tick is missing';
+comment on function pgque._window_between(integer, bigint, bigint) is
+'Window between two ticks, without batch and subscription; NULL fields when a tick is missing';
+
+create or replace function pgque._describe_window(i_sub pgque.subscription)
+returns pgque._window language plpgsql as $$
+declare
+    v_window pgque._window := pgque._window_between(i_sub.sub_queue, i_sub.sub_last_tick, i_sub.sub_next_tick);
+begin
+    v_window.batch_id := i_sub.sub_batch;
+    v_window.sub_id := i_sub.sub_id;
+    return v_window;
+end
+$$;
+comment on function pgque._describe_window(pgque.subscription) is
+'Window of the open batch of a subscription; NULL ticks when one is missing';
 
 create or replace function pgque._batch_window(i_batch_id bigint)
 returns pgque._window language plpgsql as $$
@@ -1106,7 +1160,7 @@ begin
     if not found then
         raise exception 'batch not found: %', i_batch_id;
     end if;
-    v_window := pgque._make_window(v_sub.sub_queue, v_sub.sub_id, v_sub.sub_last_tick, v_sub.sub_next_tick);
+    v_window := pgque._describe_window(v_sub);
     if v_window.queue_id is null then
         raise exception 'Cannot find data for batch %', i_batch_id;
     end if;
@@ -1114,6 +1168,19 @@ begin
 end
 $$;
 comment on function pgque._batch_window(bigint) is 'Window of an open batch; raises when there is none';
+
+create or replace function pgque._find_event(i_window pgque._window, i_event_id bigint)
+returns pgque.event_template language plpgsql as $$
+declare
+    v_event pgque.event_template;
+begin
+    execute format('select * from pgque._find_%s($1, $2)', i_window.queue_id)
+    into v_event
+    using i_window, i_event_id;
+    return v_event;
+end
+$$;
+comment on function pgque._find_event(pgque._window, bigint) is 'Event of a window by its id, else NULL fields';
 
 create or replace function pgque.find_tick_helper(
     i_queue_id integer, i_prev_tick_id bigint, i_prev_tick_time timestamptz, i_prev_tick_seq bigint,
@@ -1152,68 +1219,56 @@ $$;
 comment on function pgque.find_tick_helper(integer, bigint, timestamptz, bigint, bigint, interval) is
 'Tick at which a batch of a wanted size or age ends; NULL when there is not enough yet';
 
-create or replace function pgque._window_end(
+create or replace function pgque._next_window(
     i_queue_id integer, i_from_tick bigint, i_min_lag interval, i_min_count bigint, i_min_interval interval
-) returns bigint language plpgsql as $$
+) returns pgque._window language plpgsql as $$
 -- Ticks between which no event was sent are passed over in one window: it ends at
 -- the first tick with a new event count, else at the newest one. That loses
 -- nothing, for a window may always be joined with the next.
 declare
-    v_from pgque.tick;
-    v_end pgque.tick;
+    v_window pgque._window;
+    v_end_tick bigint;
 begin
-    select * into v_from from pgque.tick where tick_queue = i_queue_id and tick_id = i_from_tick;
+    select null, f.tick_queue, null, f.tick_id, t.tick_id, f.tick_time, t.tick_time,
+        f.tick_event_seq, t.tick_event_seq, f.tick_snapshot, t.tick_snapshot
+    into v_window
+    from pgque.tick f
+    cross join lateral (
+        select *
+        from pgque.tick n
+        where n.tick_queue = f.tick_queue and n.tick_id > f.tick_id and n.tick_event_seq <> f.tick_event_seq
+        order by n.tick_id
+        limit 1
+    ) t
+    where f.tick_queue = i_queue_id and f.tick_id = i_from_tick;
+
     if i_min_count is not null or i_min_interval is not null then
-        select h.next_tick_id, h.next_tick_time into v_end.tick_id, v_end.tick_time
-        from pgque.find_tick_helper(
-            i_queue_id, i_from_tick, v_from.tick_time, v_from.tick_event_seq, i_min_count, i_min_interval) h;
-    else
-        select * into v_end
-        from pgque.tick
-        where tick_queue = i_queue_id and tick_id > i_from_tick and tick_event_seq <> v_from.tick_event_seq
-        order by tick_id
-        limit 1;
-        if not found then
-            select * into v_end
-            from pgque.tick
-            where tick_queue = i_queue_id and tick_id > i_from_tick
-            order by tick_id desc
-            limit 1;
+        select h.next_tick_id into v_end_tick
+        from pgque.tick f
+        cross join pgque.find_tick_helper(
+            i_queue_id, f.tick_id, f.tick_time, f.tick_event_seq, i_min_count, i_min_interval) h
+        where f.tick_queue = i_queue_id and f.tick_id = i_from_tick;
+        v_window := pgque._window_between(i_queue_id, i_from_tick, v_end_tick);
+    elsif v_window.to_tick is null then
+        select max(tick_id) into v_end_tick from pgque.tick where tick_queue = i_queue_id;
+        if v_end_tick > i_from_tick then
+            v_window := pgque._window_between(i_queue_id, i_from_tick, v_end_tick);
         end if;
     end if;
-    if now() - v_end.tick_time < i_min_lag then
+    if now() - v_window.to_time < i_min_lag then
         return null;
     end if;
-    return v_end.tick_id;
+    return v_window;
 end
 $$;
-comment on function pgque._window_end(integer, bigint, interval, bigint, interval) is
-'Tick that ends the next window of a cursor; NULL when there is none yet';
-
-create or replace function pgque._find_event(i_window pgque._window, i_event_id bigint)
-returns pgque.event_template language plpgsql as $$
--- One index probe per table, whatever the size of the batch.
-declare
-    v_event pgque.event_template;
-    v_table text;
-begin
-    foreach v_table in array pgque._tables_to_read(i_window.data_pfx, i_window.ntables) loop
-        execute 'select * from ' || v_table || ' where ev_id = $1 and pg_visible_in_snapshot(ev_txid, $2)'
-            ' and not pg_visible_in_snapshot(ev_txid, $3) and (ev_owner is null or ev_owner = $4)'
-        into v_event
-        using i_event_id, i_window.to_snapshot, i_window.from_snapshot, i_window.sub_id;
-        exit when v_event.ev_id is not null;
-    end loop;
-    return v_event;
-end
-$$;
-comment on function pgque._find_event(pgque._window, bigint) is 'Event of a window by its id, else NULL fields';
+comment on function pgque._next_window(integer, bigint, interval, bigint, interval) is
+'Next window of a cursor, without batch and subscription; NULL fields when there is none yet';
 
 -- src/52_reading.sql
 
 -- Opening, reading and finishing the batches of a consumer.
 
-create or replace function pgque._check_normal(i_sub pgque.subscription, i_queue text, i_consumer text)
+create or replace function pgque._refuse_subscription(i_sub pgque.subscription, i_queue text, i_consumer text)
 returns void language plpgsql as $$
 begin
     if i_sub.sub_id is null then
@@ -1223,14 +1278,12 @@ begin
         raise exception 'consumer % on queue % is a cooperative main consumer; use cooperative receive/next_batch with a subconsumer',
             i_consumer, i_queue;
     end if;
-    if i_sub.sub_role = 'coop_member' then
-        raise exception 'consumer % on queue % is a cooperative subconsumer; use receive_coop / next_batch (cooperative form) instead of the legacy 5-arg next_batch_custom',
-            i_consumer, i_queue;
-    end if;
+    raise exception 'consumer % on queue % is a cooperative subconsumer; use receive_coop / next_batch (cooperative form) instead of the legacy 5-arg next_batch_custom',
+        i_consumer, i_queue;
 end
 $$;
-comment on function pgque._check_normal(pgque.subscription, text, text) is
-'Raise unless the subscription exists and stands for itself';
+comment on function pgque._refuse_subscription(pgque.subscription, text, text) is
+'Say why a subscription cannot be read as a normal one';
 
 create or replace function pgque._find_subscription(i_queue text, i_consumer text)
 returns pgque.subscription language plpgsql as $$
@@ -1247,56 +1300,60 @@ end
 $$;
 comment on function pgque._find_subscription(text, text) is 'Subscription by names, not locked';
 
+create or replace function pgque._open_batch(
+    i_queue text, i_consumer text, i_min_lag interval, i_min_count integer, i_min_interval interval
+) returns pgque._window language plpgsql as $$
+-- Looks without any lock, then takes what it saw, unless that has changed: then it
+-- looks again. So an idle poll leaves no trace, and a session that waited for
+-- another one sees the cursor and the ticks that belong together.
+declare
+    v_sub pgque.subscription;
+    v_window pgque._window;
+begin
+    loop
+        v_sub := pgque._find_subscription(i_queue, i_consumer);
+        if v_sub.sub_role is distinct from 'normal' then
+            perform pgque._refuse_subscription(v_sub, i_queue, i_consumer);
+        end if;
+        if v_sub.sub_batch is not null then
+            v_window := pgque._describe_window(v_sub);
+            perform from pgque.subscription
+            where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer and sub_batch = v_sub.sub_batch
+            for no key update;
+        else
+            v_window := pgque._next_window(
+                v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval);
+            exit when v_window.to_tick is null;
+            v_window.batch_id := nextval('pgque.batch_id_seq');
+            v_window.sub_id := v_sub.sub_id;
+            update pgque.subscription
+            set sub_batch = v_window.batch_id, sub_next_tick = v_window.to_tick, sub_active = clock_timestamp()
+            where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer
+                and sub_batch is null and sub_last_tick = v_sub.sub_last_tick and sub_role = 'normal';
+        end if;
+        exit when found;
+    end loop;
+    if v_window.from_tick is null and (v_sub.sub_batch is not null or not exists (
+        select from pgque.tick where tick_queue = v_sub.sub_queue and tick_id = v_sub.sub_last_tick))
+    then
+        raise exception 'PgQ corruption: Consumer % on queue % does not see tick %',
+            i_consumer, i_queue, v_sub.sub_last_tick;
+    end if;
+    return v_window;
+end
+$$;
+comment on function pgque._open_batch(text, text, interval, integer, interval) is
+'Open the next batch, or describe the open one; NULL when there is none';
+
 create or replace function pgque.next_batch_custom(
     i_queue_name text, i_consumer_name text, i_min_lag interval, i_min_count integer, i_min_interval interval,
     out batch_id bigint, out cur_tick_id bigint, out prev_tick_id bigint, out cur_tick_time timestamptz,
     out prev_tick_time timestamptz, out cur_tick_event_seq bigint, out prev_tick_event_seq bigint
 ) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
--- First a look without any lock: an idle poll leaves no trace. Then the row is
--- locked alone, and only later statements read ticks, so that a session which
--- waited for the lock and finds another cursor sees the ticks that belong to it.
-declare
-    v_sub pgque.subscription := pgque._find_subscription(i_queue_name, i_consumer_name);
-    v_from_tick bigint := v_sub.sub_last_tick;
-    v_end_tick bigint;
 begin
-    perform pgque._check_normal(v_sub, i_queue_name, i_consumer_name);
-    if v_sub.sub_batch is null then
-        v_end_tick := pgque._window_end(v_sub.sub_queue, v_from_tick, i_min_lag, i_min_count, i_min_interval);
-        if v_end_tick is null then
-            return;
-        end if;
-    end if;
-    select * into v_sub
-    from pgque.subscription
-    where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer
-    for no key update;
-    perform pgque._check_normal(v_sub, i_queue_name, i_consumer_name);
-
-    if v_sub.sub_batch is null then
-        if v_end_tick is null or v_sub.sub_last_tick <> v_from_tick then
-            v_end_tick := pgque._window_end(
-                v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval);
-            if v_end_tick is null then
-                return;
-            end if;
-        end if;
-        v_sub.sub_next_tick := v_end_tick;
-        v_sub.sub_batch := nextval('pgque.batch_id_seq');
-        update pgque.subscription
-        set sub_batch = v_sub.sub_batch, sub_next_tick = v_sub.sub_next_tick, sub_active = clock_timestamp()
-        where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer;
-    end if;
-
-    select v_sub.sub_batch, t.tick_id, f.tick_id, t.tick_time, f.tick_time, t.tick_event_seq, f.tick_event_seq
+    select w.batch_id, w.to_tick, w.from_tick, w.to_time, w.from_time, w.to_seq, w.from_seq
     into batch_id, cur_tick_id, prev_tick_id, cur_tick_time, prev_tick_time, cur_tick_event_seq, prev_tick_event_seq
-    from pgque.tick f
-    join pgque.tick t on t.tick_queue = f.tick_queue and t.tick_id = v_sub.sub_next_tick
-    where f.tick_queue = v_sub.sub_queue and f.tick_id = v_sub.sub_last_tick;
-    if not found then
-        raise exception 'PgQ corruption: Consumer % on queue % does not see tick %',
-            i_consumer_name, i_queue_name, v_sub.sub_last_tick;
-    end if;
+    from pgque._open_batch(i_queue_name, i_consumer_name, i_min_lag, i_min_count, i_min_interval) w;
 end
 $$;
 comment on function pgque.next_batch_custom(text, text, interval, integer, interval) is
@@ -1326,10 +1383,12 @@ create or replace function pgque.get_batch_events(
     out ev_type text, out ev_data text, out ev_extra1 text, out ev_extra2 text, out ev_extra3 text,
     out ev_extra4 text
 ) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
--- The sum keeps the planner from walking the whole index on ev_id for the order.
+declare
+    v_window pgque._window := pgque._batch_window(x_batch_id);
 begin
-    return query execute pgque._window_sql(pgque._batch_window(x_batch_id), 'ev_id + 0, ev_time, ev_txid::text::bigint,'
-        ' ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4') || ' order by 1';
+    return query execute format('select ev_id, ev_time, ev_txid::text::bigint, ev_retry, ev_type, ev_data,'
+        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from pgque._read_%s($1, null) order by ev_id', v_window.queue_id)
+    using v_window;
 end
 $$;
 comment on function pgque.get_batch_events(bigint) is
@@ -1540,41 +1599,44 @@ returns integer language plpgsql security definer set search_path = pgque, pg_ca
 begin return pgque.unregister_consumer(queue, consumer); end $$;
 comment on function pgque.unsubscribe(text, text) is 'Unsubscribe, as unregister_consumer()';
 
-create or replace function pgque._messages_sql(i_batch_id bigint, i_max_return integer)
-returns text language plpgsql as $$
--- One row more than allowed is asked for, to notice an overflow cheaply.
+create or replace function pgque._messages_sql(i_queue_id integer)
+returns text language sql as $$
+-- $1 is the window, $2 one more than the limit of rows: an overflow is noticed cheaply.
+select format('select ev_id, ($1).batch_id, ev_type, ev_data, ev_retry, ev_time,'
+    ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from pgque._read_%s($1, $2) order by ev_id limit $2', i_queue_id)
+$$;
+comment on function pgque._messages_sql(integer) is 'Query for the messages of a window in the order of their ids';
+
+create or replace function pgque._refuse_overflow(i_function text, i_count bigint, i_max_return integer)
+returns void language plpgsql as $$
 begin
-    return concat(
-        pgque._window_sql(pgque._batch_window(i_batch_id), concat('ev_id + 0, ', i_batch_id, '::bigint, ev_type, ev_data,'
-            ' ev_retry, ev_time, ev_extra1, ev_extra2, ev_extra3, ev_extra4')),
-        ' order by 1', ' limit ' || (i_max_return::bigint + 1));
+    if i_count > i_max_return then
+        raise exception 'pgque.%: batch exceeds max_return of %', i_function, i_max_return
+            using errcode = 'program_limit_exceeded',
+                hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
+                    'Do not acknowledge after this error.';
+    end if;
 end
 $$;
-comment on function pgque._messages_sql(bigint, integer) is 'Query for the messages of an open batch';
+comment on function pgque._refuse_overflow(text, bigint, integer) is 'Raise when a batch is larger than the caller allows';
 
 create or replace function pgque.receive(i_queue text, i_consumer text, i_max_return integer default 100)
 returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_batch_id bigint;
+    v_window pgque._window;
     v_count bigint;
 begin
     if i_max_return < 1 then
         raise exception 'pgque.receive: max_return must be >= 1, got %', i_max_return;
     end if;
     loop
-        select b.batch_id into v_batch_id
-        from pgque.next_batch_custom(i_queue, i_consumer, null, null, null) b;
-        exit when v_batch_id is null;
-        return query execute pgque._messages_sql(v_batch_id, i_max_return);
+        v_window := pgque._open_batch(i_queue, i_consumer, null, null, null);
+        exit when v_window.batch_id is null;
+        return query execute pgque._messages_sql(v_window.queue_id) using v_window, i_max_return::bigint + 1;
         get diagnostics v_count = row_count;
-        if v_count > i_max_return then
-            raise exception 'pgque.receive: batch exceeds max_return of %', i_max_return
-                using errcode = 'program_limit_exceeded',
-                    hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
-                        'Do not acknowledge after this error.';
-        end if;
+        perform pgque._refuse_overflow('receive', v_count, i_max_return);
         exit when v_count > 0;
-        perform pgque.finish_batch(v_batch_id);
+        perform pgque.finish_batch(v_window.batch_id);
     end loop;
 end
 $$;
@@ -1647,7 +1709,7 @@ begin
         raise exception 'batch not found: %', i_batch_id;
     end if;
     v_event := pgque._find_event(
-        pgque._make_window(v_sub.sub_queue, v_sub.sub_id, v_sub.sub_last_tick, v_sub.sub_next_tick), i_msg.msg_id);
+        pgque._describe_window(v_sub), i_msg.msg_id);
     if v_event.ev_id is null then
         raise exception 'msg_id % not found in batch %', i_msg.msg_id, i_batch_id;
     end if;
@@ -1718,18 +1780,17 @@ create or replace function pgque.batch_retry(i_batch_id bigint, i_retry_seconds 
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
-    v_count integer;
+    v_event pgque.event_template;
+    v_count integer := 0;
 begin
     if v_sub.sub_id is null then
         raise exception 'batch_retry: batch % not found', i_batch_id;
     end if;
-    execute format('insert into pgque.retry_queue (ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry,'
-        ' ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4)'
-        ' select $1, $2, ev_id, ev_time, $3, coalesce(ev_retry, 0) + 1, ev_type, ev_data,'
-        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from (%s) e on conflict do nothing',
-        pgque._window_sql(pgque._batch_window(i_batch_id), '*'))
-    using now() + make_interval(secs => i_retry_seconds), v_sub.sub_queue, v_sub.sub_id;
-    get diagnostics v_count = row_count;
+    for v_event in execute format('select * from pgque._read_%s($1, null)', v_sub.sub_queue)
+        using pgque._batch_window(i_batch_id)
+    loop
+        v_count := v_count + pgque._retry_event(v_sub, v_event, now() + make_interval(secs => i_retry_seconds));
+    end loop;
     return v_count;
 end
 $$;
@@ -1998,14 +2059,14 @@ begin
             from_tick := v_handed_out_to;
             continue;
         end if;
-        select least(e.tick, (
+        select least(e.to_tick, (
             select min(w.cw_from_tick)
             from pgque.coop_window w
             where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
-                and w.cw_from_tick > from_tick
+                and w.cw_from_tick > e.from_tick
         )) into to_tick
-        from pgque._window_end(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval) e (tick)
-        where e.tick is not null;
+        from pgque._next_window(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval) e
+        where e.to_tick is not null;
         exit when to_tick is null
             or pg_try_advisory_xact_lock(hashtextextended('pgque.window ' || i_main.sub_id, from_tick));
         from_tick := to_tick;
@@ -2248,7 +2309,9 @@ begin
             raise exception 'cannot unregister active cooperative subconsumer %/%/% without batch_handling = 1',
                 i_queue, i_consumer, i_subconsumer;
         end if;
-        for v_event in execute pgque._window_sql(pgque._batch_window(v_member.sub_batch), '*') loop
+        for v_event in execute format('select * from pgque._read_%s($1, null)', v_member.sub_queue)
+            using pgque._batch_window(v_member.sub_batch)
+        loop
             perform pgque._fail_event(v_member, v_event, now() + interval '1 minute', 'subconsumer unregistered');
         end loop;
     end if;
@@ -2420,6 +2483,7 @@ create or replace function pgque.receive_coop(
     i_dead_interval interval default null
 ) returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
+    v_window pgque._window;
     v_batch_id bigint;
     v_count bigint;
 begin
@@ -2430,14 +2494,10 @@ begin
     loop
         v_batch_id := pgque.next_batch(i_queue, i_consumer, i_subconsumer, i_dead_interval);
         exit when v_batch_id is null;
-        return query execute pgque._messages_sql(v_batch_id, i_max_return);
+        v_window := pgque._batch_window(v_batch_id);
+        return query execute pgque._messages_sql(v_window.queue_id) using v_window, i_max_return::bigint + 1;
         get diagnostics v_count = row_count;
-        if v_count > i_max_return then
-            raise exception 'pgque.receive_coop: batch exceeds max_return of %', i_max_return
-                using errcode = 'program_limit_exceeded',
-                    hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
-                        'Do not acknowledge after this error.';
-        end if;
+        perform pgque._refuse_overflow('receive_coop', v_count, i_max_return);
         exit when v_count > 0;
         perform pgque.finish_batch(v_batch_id);
     end loop;
@@ -2476,7 +2536,7 @@ set lock_timeout = '100ms'
 as $$
 -- The exclusive lock keeps every writer out, also one with an old snapshot, so
 -- the rows seen under it are all there are. Only then readers are told to pass
--- the table by (see _tables_to_read). False, and all locks given back, when
+-- the table by (see _for_each_table). False, and all locks given back, when
 -- somebody uses the table or it holds a row that is still to be read.
 begin
     if pg_relation_size(i_table::regclass) = 0 then

@@ -75,6 +75,7 @@ begin
     perform pgque.tune_storage(i_queue_name);
     perform pgque.grant_perms(i_queue_name);
     perform pgque._write_insert_event();
+    perform pgque._write_reading(q) from pgque.queue q where q.queue_id = v_id;
     insert into pgque.tick (tick_queue, tick_id, tick_event_seq)
     values (v_id, nextval((v_prefix || '_tick_seq')::regclass), 0);
     return 1;
@@ -126,6 +127,7 @@ begin
         execute format('drop table if exists %s_%s', v_queue.queue_data_pfx, i);
     end loop;
     execute format('drop table if exists %s', v_queue.queue_data_pfx);
+    execute format('drop function if exists pgque._read_%1$s, pgque._find_%1$s', v_queue.queue_id);
     return 1;
 end
 $$;

@@ -33,67 +33,6 @@ comment on function pgque.insert_event_raw(
     text, bigint, timestamptz, integer, integer, text, text, text, text, text, text
 ) is 'Append one event with every field given';
 
-create or replace function pgque._insert_branches(i_slots integer[], i_tables text[])
-returns text language plpgsql as $$
--- A search tree: few comparisons whatever the number of queues.
-declare
-    v_middle integer := cardinality(i_slots) / 2;
-begin
-    if cardinality(i_slots) = 1 then
-        return format('if v_slot = %s then v_id := nextval(''%s_id_seq''::regclass); insert into %s values (v_id, now(),'
-            ' pg_current_xact_id(), null, null, i_type, i_data, i_extra1, i_extra2, i_extra3, i_extra4);'
-            ' return v_id; end if;',
-            i_slots[1], regexp_replace(i_tables[1], '_\d+$', ''), i_tables[1]);
-    end if;
-    return format(e'if v_slot <= %s then\n%s\nelse\n%s\nend if;', i_slots[v_middle],
-        pgque._insert_branches(i_slots[:v_middle], i_tables[:v_middle]),
-        pgque._insert_branches(i_slots[v_middle + 1:], i_tables[v_middle + 1:]));
-end
-$$;
-comment on function pgque._insert_branches(integer[], text[]) is 'Code that inserts an event into one of some tables';
-
-create or replace function pgque._write_insert_event() returns void language plpgsql as $$
--- An insert whose text is made at run time is planned at each call, which costs
--- more than all the rest. So the inserts stand in a function that is written anew
--- when a queue is created. Whatever it does not know (a queue beyond the first
--- hundred, a disabled or unknown one) it leaves to insert_event_raw().
--- Advisory lock (pgque.producer): one writer at a time.
-declare
-    v_slots integer[];
-    v_tables text[];
-begin
-    perform pg_advisory_xact_lock(hashtext('pgque.producer'));
-    select array_agg(t.slot order by t.slot), array_agg(t.name order by t.slot)
-    into v_slots, v_tables
-    from (select * from pgque.queue order by queue_id limit 100) q
-    cross join lateral (
-        select q.queue_id * 10 + n, q.queue_data_pfx || '_' || n from generate_series(0, q.queue_ntables - 1) n
-    ) t (slot, name);
-    execute format($function$
-        create or replace function pgque._insert_event(
-            i_queue text, i_type text, i_data text, i_extra1 text default null, i_extra2 text default null,
-            i_extra3 text default null, i_extra4 text default null
-        ) returns bigint language plpgsql as $body$
-        declare
-            v_slot integer;
-            v_id bigint;
-        begin
-            select q.queue_id * 10 + q.queue_cur_table into v_slot
-            from pgque.queue q where q.queue_name = i_queue and not q.queue_disable_insert;
-            %s
-            return pgque.insert_event_raw(
-                i_queue, null, now(), null, null, i_type, i_data, i_extra1, i_extra2, i_extra3, i_extra4);
-        end
-        $body$
-        $function$, case when v_slots is not null then pgque._insert_branches(v_slots, v_tables) end);
-end
-$$;
-comment on function pgque._write_insert_event() is 'Write the function _insert_event() for the queues there are';
-
-do $$ begin perform pgque._write_insert_event(); end $$;
-comment on function pgque._insert_event(text, text, text, text, text, text, text) is
-'Append one new event for all consumers; runs with the rights of its caller. Written by _write_insert_event()';
-
 create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
 returns bigint[] language plpgsql as $$
 declare

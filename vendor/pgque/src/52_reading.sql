@@ -1,6 +1,6 @@
 -- Opening, reading and finishing the batches of a consumer.
 
-create or replace function pgque._check_normal(i_sub pgque.subscription, i_queue text, i_consumer text)
+create or replace function pgque._refuse_subscription(i_sub pgque.subscription, i_queue text, i_consumer text)
 returns void language plpgsql as $$
 begin
     if i_sub.sub_id is null then
@@ -10,14 +10,12 @@ begin
         raise exception 'consumer % on queue % is a cooperative main consumer; use cooperative receive/next_batch with a subconsumer',
             i_consumer, i_queue;
     end if;
-    if i_sub.sub_role = 'coop_member' then
-        raise exception 'consumer % on queue % is a cooperative subconsumer; use receive_coop / next_batch (cooperative form) instead of the legacy 5-arg next_batch_custom',
-            i_consumer, i_queue;
-    end if;
+    raise exception 'consumer % on queue % is a cooperative subconsumer; use receive_coop / next_batch (cooperative form) instead of the legacy 5-arg next_batch_custom',
+        i_consumer, i_queue;
 end
 $$;
-comment on function pgque._check_normal(pgque.subscription, text, text) is
-'Raise unless the subscription exists and stands for itself';
+comment on function pgque._refuse_subscription(pgque.subscription, text, text) is
+'Say why a subscription cannot be read as a normal one';
 
 create or replace function pgque._find_subscription(i_queue text, i_consumer text)
 returns pgque.subscription language plpgsql as $$
@@ -34,56 +32,60 @@ end
 $$;
 comment on function pgque._find_subscription(text, text) is 'Subscription by names, not locked';
 
+create or replace function pgque._open_batch(
+    i_queue text, i_consumer text, i_min_lag interval, i_min_count integer, i_min_interval interval
+) returns pgque._window language plpgsql as $$
+-- Looks without any lock, then takes what it saw, unless that has changed: then it
+-- looks again. So an idle poll leaves no trace, and a session that waited for
+-- another one sees the cursor and the ticks that belong together.
+declare
+    v_sub pgque.subscription;
+    v_window pgque._window;
+begin
+    loop
+        v_sub := pgque._find_subscription(i_queue, i_consumer);
+        if v_sub.sub_role is distinct from 'normal' then
+            perform pgque._refuse_subscription(v_sub, i_queue, i_consumer);
+        end if;
+        if v_sub.sub_batch is not null then
+            v_window := pgque._describe_window(v_sub);
+            perform from pgque.subscription
+            where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer and sub_batch = v_sub.sub_batch
+            for no key update;
+        else
+            v_window := pgque._next_window(
+                v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval);
+            exit when v_window.to_tick is null;
+            v_window.batch_id := nextval('pgque.batch_id_seq');
+            v_window.sub_id := v_sub.sub_id;
+            update pgque.subscription
+            set sub_batch = v_window.batch_id, sub_next_tick = v_window.to_tick, sub_active = clock_timestamp()
+            where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer
+                and sub_batch is null and sub_last_tick = v_sub.sub_last_tick and sub_role = 'normal';
+        end if;
+        exit when found;
+    end loop;
+    if v_window.from_tick is null and (v_sub.sub_batch is not null or not exists (
+        select from pgque.tick where tick_queue = v_sub.sub_queue and tick_id = v_sub.sub_last_tick))
+    then
+        raise exception 'PgQ corruption: Consumer % on queue % does not see tick %',
+            i_consumer, i_queue, v_sub.sub_last_tick;
+    end if;
+    return v_window;
+end
+$$;
+comment on function pgque._open_batch(text, text, interval, integer, interval) is
+'Open the next batch, or describe the open one; NULL when there is none';
+
 create or replace function pgque.next_batch_custom(
     i_queue_name text, i_consumer_name text, i_min_lag interval, i_min_count integer, i_min_interval interval,
     out batch_id bigint, out cur_tick_id bigint, out prev_tick_id bigint, out cur_tick_time timestamptz,
     out prev_tick_time timestamptz, out cur_tick_event_seq bigint, out prev_tick_event_seq bigint
 ) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
--- First a look without any lock: an idle poll leaves no trace. Then the row is
--- locked alone, and only later statements read ticks, so that a session which
--- waited for the lock and finds another cursor sees the ticks that belong to it.
-declare
-    v_sub pgque.subscription := pgque._find_subscription(i_queue_name, i_consumer_name);
-    v_from_tick bigint := v_sub.sub_last_tick;
-    v_end_tick bigint;
 begin
-    perform pgque._check_normal(v_sub, i_queue_name, i_consumer_name);
-    if v_sub.sub_batch is null then
-        v_end_tick := pgque._window_end(v_sub.sub_queue, v_from_tick, i_min_lag, i_min_count, i_min_interval);
-        if v_end_tick is null then
-            return;
-        end if;
-    end if;
-    select * into v_sub
-    from pgque.subscription
-    where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer
-    for no key update;
-    perform pgque._check_normal(v_sub, i_queue_name, i_consumer_name);
-
-    if v_sub.sub_batch is null then
-        if v_end_tick is null or v_sub.sub_last_tick <> v_from_tick then
-            v_end_tick := pgque._window_end(
-                v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval);
-            if v_end_tick is null then
-                return;
-            end if;
-        end if;
-        v_sub.sub_next_tick := v_end_tick;
-        v_sub.sub_batch := nextval('pgque.batch_id_seq');
-        update pgque.subscription
-        set sub_batch = v_sub.sub_batch, sub_next_tick = v_sub.sub_next_tick, sub_active = clock_timestamp()
-        where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer;
-    end if;
-
-    select v_sub.sub_batch, t.tick_id, f.tick_id, t.tick_time, f.tick_time, t.tick_event_seq, f.tick_event_seq
+    select w.batch_id, w.to_tick, w.from_tick, w.to_time, w.from_time, w.to_seq, w.from_seq
     into batch_id, cur_tick_id, prev_tick_id, cur_tick_time, prev_tick_time, cur_tick_event_seq, prev_tick_event_seq
-    from pgque.tick f
-    join pgque.tick t on t.tick_queue = f.tick_queue and t.tick_id = v_sub.sub_next_tick
-    where f.tick_queue = v_sub.sub_queue and f.tick_id = v_sub.sub_last_tick;
-    if not found then
-        raise exception 'PgQ corruption: Consumer % on queue % does not see tick %',
-            i_consumer_name, i_queue_name, v_sub.sub_last_tick;
-    end if;
+    from pgque._open_batch(i_queue_name, i_consumer_name, i_min_lag, i_min_count, i_min_interval) w;
 end
 $$;
 comment on function pgque.next_batch_custom(text, text, interval, integer, interval) is
@@ -113,10 +115,12 @@ create or replace function pgque.get_batch_events(
     out ev_type text, out ev_data text, out ev_extra1 text, out ev_extra2 text, out ev_extra3 text,
     out ev_extra4 text
 ) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
--- The sum keeps the planner from walking the whole index on ev_id for the order.
+declare
+    v_window pgque._window := pgque._batch_window(x_batch_id);
 begin
-    return query execute pgque._window_sql(pgque._batch_window(x_batch_id), 'ev_id + 0, ev_time, ev_txid::text::bigint,'
-        ' ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4') || ' order by 1';
+    return query execute format('select ev_id, ev_time, ev_txid::text::bigint, ev_retry, ev_type, ev_data,'
+        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from pgque._read_%s($1, null) order by ev_id', v_window.queue_id)
+    using v_window;
 end
 $$;
 comment on function pgque.get_batch_events(bigint) is

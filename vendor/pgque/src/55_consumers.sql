@@ -143,41 +143,44 @@ returns integer language plpgsql security definer set search_path = pgque, pg_ca
 begin return pgque.unregister_consumer(queue, consumer); end $$;
 comment on function pgque.unsubscribe(text, text) is 'Unsubscribe, as unregister_consumer()';
 
-create or replace function pgque._messages_sql(i_batch_id bigint, i_max_return integer)
-returns text language plpgsql as $$
--- One row more than allowed is asked for, to notice an overflow cheaply.
+create or replace function pgque._messages_sql(i_queue_id integer)
+returns text language sql as $$
+-- $1 is the window, $2 one more than the limit of rows: an overflow is noticed cheaply.
+select format('select ev_id, ($1).batch_id, ev_type, ev_data, ev_retry, ev_time,'
+    ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from pgque._read_%s($1, $2) order by ev_id limit $2', i_queue_id)
+$$;
+comment on function pgque._messages_sql(integer) is 'Query for the messages of a window in the order of their ids';
+
+create or replace function pgque._refuse_overflow(i_function text, i_count bigint, i_max_return integer)
+returns void language plpgsql as $$
 begin
-    return concat(
-        pgque._window_sql(pgque._batch_window(i_batch_id), concat('ev_id + 0, ', i_batch_id, '::bigint, ev_type, ev_data,'
-            ' ev_retry, ev_time, ev_extra1, ev_extra2, ev_extra3, ev_extra4')),
-        ' order by 1', ' limit ' || (i_max_return::bigint + 1));
+    if i_count > i_max_return then
+        raise exception 'pgque.%: batch exceeds max_return of %', i_function, i_max_return
+            using errcode = 'program_limit_exceeded',
+                hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
+                    'Do not acknowledge after this error.';
+    end if;
 end
 $$;
-comment on function pgque._messages_sql(bigint, integer) is 'Query for the messages of an open batch';
+comment on function pgque._refuse_overflow(text, bigint, integer) is 'Raise when a batch is larger than the caller allows';
 
 create or replace function pgque.receive(i_queue text, i_consumer text, i_max_return integer default 100)
 returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_batch_id bigint;
+    v_window pgque._window;
     v_count bigint;
 begin
     if i_max_return < 1 then
         raise exception 'pgque.receive: max_return must be >= 1, got %', i_max_return;
     end if;
     loop
-        select b.batch_id into v_batch_id
-        from pgque.next_batch_custom(i_queue, i_consumer, null, null, null) b;
-        exit when v_batch_id is null;
-        return query execute pgque._messages_sql(v_batch_id, i_max_return);
+        v_window := pgque._open_batch(i_queue, i_consumer, null, null, null);
+        exit when v_window.batch_id is null;
+        return query execute pgque._messages_sql(v_window.queue_id) using v_window, i_max_return::bigint + 1;
         get diagnostics v_count = row_count;
-        if v_count > i_max_return then
-            raise exception 'pgque.receive: batch exceeds max_return of %', i_max_return
-                using errcode = 'program_limit_exceeded',
-                    hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
-                        'Do not acknowledge after this error.';
-        end if;
+        perform pgque._refuse_overflow('receive', v_count, i_max_return);
         exit when v_count > 0;
-        perform pgque.finish_batch(v_batch_id);
+        perform pgque.finish_batch(v_window.batch_id);
     end loop;
 end
 $$;

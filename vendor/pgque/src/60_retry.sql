@@ -62,7 +62,7 @@ begin
         raise exception 'batch not found: %', i_batch_id;
     end if;
     v_event := pgque._find_event(
-        pgque._make_window(v_sub.sub_queue, v_sub.sub_id, v_sub.sub_last_tick, v_sub.sub_next_tick), i_msg.msg_id);
+        pgque._describe_window(v_sub), i_msg.msg_id);
     if v_event.ev_id is null then
         raise exception 'msg_id % not found in batch %', i_msg.msg_id, i_batch_id;
     end if;
@@ -133,18 +133,17 @@ create or replace function pgque.batch_retry(i_batch_id bigint, i_retry_seconds 
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
-    v_count integer;
+    v_event pgque.event_template;
+    v_count integer := 0;
 begin
     if v_sub.sub_id is null then
         raise exception 'batch_retry: batch % not found', i_batch_id;
     end if;
-    execute format('insert into pgque.retry_queue (ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry,'
-        ' ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4)'
-        ' select $1, $2, ev_id, ev_time, $3, coalesce(ev_retry, 0) + 1, ev_type, ev_data,'
-        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from (%s) e on conflict do nothing',
-        pgque._window_sql(pgque._batch_window(i_batch_id), '*'))
-    using now() + make_interval(secs => i_retry_seconds), v_sub.sub_queue, v_sub.sub_id;
-    get diagnostics v_count = row_count;
+    for v_event in execute format('select * from pgque._read_%s($1, null)', v_sub.sub_queue)
+        using pgque._batch_window(i_batch_id)
+    loop
+        v_count := v_count + pgque._retry_event(v_sub, v_event, now() + make_interval(secs => i_retry_seconds));
+    end loop;
     return v_count;
 end
 $$;

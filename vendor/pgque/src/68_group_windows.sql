@@ -73,14 +73,14 @@ begin
             from_tick := v_handed_out_to;
             continue;
         end if;
-        select least(e.tick, (
+        select least(e.to_tick, (
             select min(w.cw_from_tick)
             from pgque.coop_window w
             where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
-                and w.cw_from_tick > from_tick
+                and w.cw_from_tick > e.from_tick
         )) into to_tick
-        from pgque._window_end(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval) e (tick)
-        where e.tick is not null;
+        from pgque._next_window(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval) e
+        where e.to_tick is not null;
         exit when to_tick is null
             or pg_try_advisory_xact_lock(hashtextextended('pgque.window ' || i_main.sub_id, from_tick));
         from_tick := to_tick;

@@ -187,7 +187,9 @@ begin
             raise exception 'cannot unregister active cooperative subconsumer %/%/% without batch_handling = 1',
                 i_queue, i_consumer, i_subconsumer;
         end if;
-        for v_event in execute pgque._window_sql(pgque._batch_window(v_member.sub_batch), '*') loop
+        for v_event in execute format('select * from pgque._read_%s($1, null)', v_member.sub_queue)
+            using pgque._batch_window(v_member.sub_batch)
+        loop
             perform pgque._fail_event(v_member, v_event, now() + interval '1 minute', 'subconsumer unregistered');
         end loop;
     end if;

@@ -151,6 +151,7 @@ create or replace function pgque.receive_coop(
     i_dead_interval interval default null
 ) returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
+    v_window pgque._window;
     v_batch_id bigint;
     v_count bigint;
 begin
@@ -161,14 +162,10 @@ begin
     loop
         v_batch_id := pgque.next_batch(i_queue, i_consumer, i_subconsumer, i_dead_interval);
         exit when v_batch_id is null;
-        return query execute pgque._messages_sql(v_batch_id, i_max_return);
+        v_window := pgque._batch_window(v_batch_id);
+        return query execute pgque._messages_sql(v_window.queue_id) using v_window, i_max_return::bigint + 1;
         get diagnostics v_count = row_count;
-        if v_count > i_max_return then
-            raise exception 'pgque.receive_coop: batch exceeds max_return of %', i_max_return
-                using errcode = 'program_limit_exceeded',
-                    hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
-                        'Do not acknowledge after this error.';
-        end if;
+        perform pgque._refuse_overflow('receive_coop', v_count, i_max_return);
         exit when v_count > 0;
         perform pgque.finish_batch(v_batch_id);
     end loop;

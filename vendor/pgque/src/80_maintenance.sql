@@ -26,7 +26,7 @@ set lock_timeout = '100ms'
 as $$
 -- The exclusive lock keeps every writer out, also one with an old snapshot, so
 -- the rows seen under it are all there are. Only then readers are told to pass
--- the table by (see _tables_to_read). False, and all locks given back, when
+-- the table by (see _for_each_table). False, and all locks given back, when
 -- somebody uses the table or it holds a row that is still to be read.
 begin
     if pg_relation_size(i_table::regclass) = 0 then
