@@ -55,8 +55,8 @@ class Effort:
     big_batch: int
 
 
-THOROUGH = Effort(rounds=7, seconds=4, events=50_000, big_batch=1_000_000)
-QUICK = Effort(rounds=3, seconds=2, events=20_000, big_batch=200_000)
+THOROUGH = Effort(rounds=11, seconds=2, events=50_000, big_batch=1_000_000)
+QUICK = Effort(rounds=3, seconds=1, events=20_000, big_batch=200_000)
 
 
 class Bench:

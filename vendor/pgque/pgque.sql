@@ -365,8 +365,8 @@ begin
     perform pgque._create_event_tables(v_id);
     perform pgque.tune_storage(i_queue_name);
     perform pgque.grant_perms(i_queue_name);
-    perform pgque._write_insert_event();
     perform pgque._write_reading(q) from pgque.queue q where q.queue_id = v_id;
+    perform pgque._write_dispatch();
     insert into pgque.tick (tick_queue, tick_id, tick_event_seq)
     values (v_id, nextval((v_prefix || '_tick_seq')::regclass), 0);
     return 1;
@@ -595,43 +595,44 @@ end
 $$;
 comment on function pgque._write_reading(pgque.queue) is 'Write the functions that read the events of a queue';
 
-create or replace function pgque._insert_branches(i_slots integer[], i_tables text[])
-returns text language plpgsql as $$
--- A search tree: few comparisons whatever the number of queues.
+create or replace function pgque._search_tree(i_variable text, i_keys integer[], i_codes text[])
+returns text language plpgsql strict as $$
 declare
-    v_middle integer := cardinality(i_slots) / 2;
+    v_middle integer := cardinality(i_keys) / 2;
 begin
-    if cardinality(i_slots) = 1 then
-        return format('if v_slot = %s then v_id := nextval(''%s_id_seq''::regclass); insert into %s values (v_id, now(),'
-            ' pg_current_xact_id(), null, null, i_type, i_data, i_extra1, i_extra2, i_extra3, i_extra4);'
-            ' return v_id; end if;',
-            i_slots[1], regexp_replace(i_tables[1], '_\d+$', ''), i_tables[1]);
+    if cardinality(i_keys) = 1 then
+        return format(e'if %s = %s then\n%s\nend if;', i_variable, i_keys[1], i_codes[1]);
     end if;
-    return format(e'if v_slot <= %s then\n%s\nelse\n%s\nend if;', i_slots[v_middle],
-        pgque._insert_branches(i_slots[:v_middle], i_tables[:v_middle]),
-        pgque._insert_branches(i_slots[v_middle + 1:], i_tables[v_middle + 1:]));
+    return format(e'if %s <= %s then\n%s\nelse\n%s\nend if;', i_variable, i_keys[v_middle],
+        pgque._search_tree(i_variable, i_keys[:v_middle], i_codes[:v_middle]),
+        pgque._search_tree(i_variable, i_keys[v_middle + 1:], i_codes[v_middle + 1:]));
 end
 $$;
-comment on function pgque._insert_branches(integer[], text[]) is 'Code that inserts an event into one of some tables';
+comment on function pgque._search_tree(text, integer[], text[]) is
+'Code that runs the piece of code that belongs to a key, after few comparisons';
 
-create or replace function pgque._write_insert_event()
-returns void language plpgsql as $$
--- An insert whose text is made at run time is planned at each call, which costs
--- more than all the rest. So the inserts stand in a function that is written anew
--- when a queue is created. Whatever it does not know (a queue beyond the first
--- hundred, a disabled or unknown one) it leaves to insert_event_raw().
--- Advisory lock (pgque.producer): one writer at a time.
-declare
-    v_slots integer[];
-    v_tables text[];
-begin
-    perform pg_advisory_xact_lock(hashtext('pgque.producer'));
-    select array_agg(t.slot order by t.slot), array_agg(t.name order by t.slot)
-    into v_slots, v_tables
+create or replace function pgque._dispatch(i_variable text, i_code text)
+returns text language sql as $$
+-- The variable is queue id * 10 + number of the table. The first hundred queues get
+-- branches of their own; the code after these is for all others.
+select pgque._search_tree(i_variable, array_agg(t.slot order by t.slot), array_agg(
+    replace(replace(replace(i_code, '<table>', t.name), '<sequence>', t.sequence), '<queue>', t.queue_id::text)
+    order by t.slot))
+from (
+    select q.queue_id, q.queue_id * 10 + n, q.queue_data_pfx || '_' || n, q.queue_event_seq
     from (select * from pgque.queue order by queue_id limit 100) q
-    cross join lateral (
-        select q.queue_id * 10 + n, q.queue_data_pfx || '_' || n from generate_series(0, q.queue_ntables - 1) n
-    ) t (slot, name);
+    cross join lateral generate_series(0, q.queue_ntables - 1) n
+) t (queue_id, slot, name, sequence)
+$$;
+comment on function pgque._dispatch(text, text) is 'Code that does something with one of the event tables there are';
+
+create or replace function pgque._write_dispatch()
+returns void language plpgsql as $$
+-- Whatever these functions do not know (a queue beyond the first hundred, a disabled
+-- or unknown one) they leave to dynamic SQL.
+-- Advisory lock (pgque.dispatch): one writer at a time.
+begin
+    perform pg_advisory_xact_lock(hashtext('pgque.dispatch'));
     execute format($function$
         create or replace function pgque._insert_event(
             i_queue text, i_type text, i_data text, i_extra1 text default null, i_extra2 text default null,
@@ -648,20 +649,61 @@ begin
                 i_queue, null, now(), null, null, i_type, i_data, i_extra1, i_extra2, i_extra3, i_extra4);
         end
         $body$
-        $function$, case when v_slots is not null then pgque._insert_branches(v_slots, v_tables) end);
+        $function$, pgque._dispatch('v_slot', $code$
+            v_id := nextval('<sequence>'::regclass);
+            insert into <table> values (v_id, now(), pg_current_xact_id(), null, null, i_type, i_data,
+                i_extra1, i_extra2, i_extra3, i_extra4);
+            return v_id;$code$));
+    execute format($function$
+        create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
+        returns bigint[] language plpgsql as $body$
+        declare
+            v_slot integer;
+            v_ids bigint[];
+        begin
+            select q.queue_id * 10 + q.queue_cur_table into v_slot
+            from pgque.queue q where q.queue_name = i_queue and not q.queue_disable_insert
+                and cardinality(i_payloads) > 0;
+            %s
+            return pgque._insert_events_raw(i_queue, i_type, i_payloads);
+        end
+        $body$
+        $function$, pgque._dispatch('v_slot', $code$
+            v_ids := array(select nextval('<sequence>'::regclass) from generate_series(1, cardinality(i_payloads)));
+            insert into <table> select unnest(v_ids), now(), pg_current_xact_id(), null, null, i_type, unnest(i_payloads);
+            return v_ids;$code$));
+    execute format($function$
+        create or replace function pgque._find_event(i_window pgque._window, i_event_id bigint)
+        returns pgque.event_template language plpgsql as $body$
+        declare
+            v_slot integer := i_window.queue_id * 10;
+            v_event pgque.event_template;
+        begin
+            %s
+            execute format('select * from pgque._find_%%s($1, $2)', i_window.queue_id)
+            into v_event
+            using i_window, i_event_id;
+            return v_event;
+        end
+        $body$
+        $function$, pgque._dispatch('v_slot', 'return pgque._find_<queue>(i_window, i_event_id);'));
 end
 $$;
-comment on function pgque._write_insert_event() is 'Write the function _insert_event() for the queues there are';
+comment on function pgque._write_dispatch() is
+'Write the functions that insert events or find one, with code of its own for each queue there is';
 
 do $$
 begin
-    perform pgque._write_insert_event();
     perform pgque._write_reading(q) from pgque.queue q;
+    perform pgque._write_dispatch();
 end
 $$;
 comment on function pgque._insert_event(text, text, text, text, text, text, text) is
-'Append one new event for all consumers; runs with the rights of its caller. Written by _write_insert_event()';
-
+'Append one new event for all consumers; runs with the rights of its caller. Written by _write_dispatch()';
+comment on function pgque._insert_events(text, text, text[]) is
+'Append events in the order of an array; runs with the rights of its caller. Written by _write_dispatch()';
+comment on function pgque._find_event(pgque._window, bigint) is
+'Event of a window by its id, else NULL fields. Written by _write_dispatch()';
 
 -- src/30_producer.sql
 
@@ -700,7 +742,7 @@ comment on function pgque.insert_event_raw(
     text, bigint, timestamptz, integer, integer, text, text, text, text, text, text
 ) is 'Append one event with every field given';
 
-create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
+create or replace function pgque._insert_events_raw(i_queue text, i_type text, i_payloads text[])
 returns bigint[] language plpgsql as $$
 declare
     v_queue pgque.queue;
@@ -719,16 +761,15 @@ begin
     if v_queue.queue_disable_insert and current_setting('session_replication_role') <> 'replica' then
         raise exception 'Insert into queue disallowed';
     end if;
-    v_ids := array(
-        select nextval(v_queue.queue_event_seq::regclass) from generate_series(1, cardinality(i_payloads)));
+    v_ids := array(select nextval(v_queue.queue_event_seq::regclass) from generate_series(1, cardinality(i_payloads)));
     execute format('insert into %s_%s select unnest($1), now(), pg_current_xact_id(), null, null, $2, unnest($3)',
         v_queue.queue_data_pfx, v_queue.queue_cur_table)
     using v_ids, i_type, i_payloads;
     return v_ids;
 end
 $$;
-comment on function pgque._insert_events(text, text, text[]) is
-'Append events in the order of an array; runs with the rights of its caller';
+comment on function pgque._insert_events_raw(text, text, text[]) is
+'Append events in the order of an array through dynamic SQL, or say why not';
 
 create or replace function pgque.insert_event(
     queue_name text, ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
@@ -1168,19 +1209,6 @@ begin
 end
 $$;
 comment on function pgque._batch_window(bigint) is 'Window of an open batch; raises when there is none';
-
-create or replace function pgque._find_event(i_window pgque._window, i_event_id bigint)
-returns pgque.event_template language plpgsql as $$
-declare
-    v_event pgque.event_template;
-begin
-    execute format('select * from pgque._find_%s($1, $2)', i_window.queue_id)
-    into v_event
-    using i_window, i_event_id;
-    return v_event;
-end
-$$;
-comment on function pgque._find_event(pgque._window, bigint) is 'Event of a window by its id, else NULL fields';
 
 create or replace function pgque.find_tick_helper(
     i_queue_id integer, i_prev_tick_id bigint, i_prev_tick_time timestamptz, i_prev_tick_seq bigint,

@@ -33,7 +33,7 @@ comment on function pgque.insert_event_raw(
     text, bigint, timestamptz, integer, integer, text, text, text, text, text, text
 ) is 'Append one event with every field given';
 
-create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
+create or replace function pgque._insert_events_raw(i_queue text, i_type text, i_payloads text[])
 returns bigint[] language plpgsql as $$
 declare
     v_queue pgque.queue;
@@ -52,16 +52,15 @@ begin
     if v_queue.queue_disable_insert and current_setting('session_replication_role') <> 'replica' then
         raise exception 'Insert into queue disallowed';
     end if;
-    v_ids := array(
-        select nextval(v_queue.queue_event_seq::regclass) from generate_series(1, cardinality(i_payloads)));
+    v_ids := array(select nextval(v_queue.queue_event_seq::regclass) from generate_series(1, cardinality(i_payloads)));
     execute format('insert into %s_%s select unnest($1), now(), pg_current_xact_id(), null, null, $2, unnest($3)',
         v_queue.queue_data_pfx, v_queue.queue_cur_table)
     using v_ids, i_type, i_payloads;
     return v_ids;
 end
 $$;
-comment on function pgque._insert_events(text, text, text[]) is
-'Append events in the order of an array; runs with the rights of its caller';
+comment on function pgque._insert_events_raw(text, text, text[]) is
+'Append events in the order of an array through dynamic SQL, or say why not';
 
 create or replace function pgque.insert_event(
     queue_name text, ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text

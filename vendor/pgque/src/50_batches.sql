@@ -51,19 +51,6 @@ end
 $$;
 comment on function pgque._batch_window(bigint) is 'Window of an open batch; raises when there is none';
 
-create or replace function pgque._find_event(i_window pgque._window, i_event_id bigint)
-returns pgque.event_template language plpgsql as $$
-declare
-    v_event pgque.event_template;
-begin
-    execute format('select * from pgque._find_%s($1, $2)', i_window.queue_id)
-    into v_event
-    using i_window, i_event_id;
-    return v_event;
-end
-$$;
-comment on function pgque._find_event(pgque._window, bigint) is 'Event of a window by its id, else NULL fields';
-
 create or replace function pgque.find_tick_helper(
     i_queue_id integer, i_prev_tick_id bigint, i_prev_tick_time timestamptz, i_prev_tick_seq bigint,
     i_min_count bigint, i_min_interval interval, out next_tick_id bigint, out next_tick_time timestamptz,
