@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.support.engine import payloads, receive, tick
+from tests.support.engine import drain, payloads, receive, tick
 
 
 def received(sql, queue):
@@ -131,3 +131,22 @@ def test_the_current_table_is_a_real_table_with_the_event(sql, queue):
     assert table == sql.value(
         "select queue_data_pfx || '_' || queue_cur_table from pgque.queue where queue_name = %s", [queue]
     )
+
+
+def test_a_queue_beyond_the_first_hundred_is_written_to_as_well(sql, session, queue, consumer):
+    one = session()
+    one.rows("set local session_replication_role = replica")
+    one.rows(
+        "insert into pgque.queue (queue_id, queue_name, queue_data_pfx, queue_event_seq, queue_tick_seq)"
+        " select -n, 'earlier ' || n, '', '', '' from generate_series(1, 100) n"
+    )
+    one.rows("select pgque._write_sending(), pgque._write_sending_batches()")
+
+    one.rows("select pgque.send(%s, 'single')", [queue])
+    one.rows("select pgque.send_batch(%s, '{of,many}'::text[])", [queue])
+
+    one.rows("delete from pgque.queue where queue_id < 0")
+    one.rows("select pgque._write_sending(), pgque._write_sending_batches()")
+    one.commit()
+    tick(sql, queue)
+    assert drain(sql, queue, consumer) == ["single", "of", "many"]

@@ -80,7 +80,7 @@ def test_a_reader_may_read_tables_but_write_none(sql, acting, queue):
 def test_nobody_but_the_owner_uninstalls_or_calls_internals(acting, queue, role):
     actor = acting(role)
 
-    for call in ("uninstall()", "_insert_event('q', 't', 'd')", "_find_subscription('q', 'c')"):
+    for call in ("uninstall()", "_insert_events('q', 't', '{d}')", "_find_subscription('q', 'c')"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             actor.rows(f"select pgque.{call}")
 

@@ -129,11 +129,10 @@ def test_a_repeatable_read_producer_around_a_rotation_loses_nothing(sql, session
 
 def test_an_event_in_the_wrong_table_is_not_truncated_before_it_is_read(sql, session, queue, consumer):
     producer = session()
-    producer.connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-    producer.value("select queue_cur_table from pgque.queue where queue_name = %s", [queue])
+    first_table = sql.value("select pgque.current_event_table(%s)", [queue])
     assert rotate(sql, queue) == 1
     assert rotate(sql, queue) == 2
-    send(producer, queue, "late")
+    producer.rows(f"insert into {first_table} (ev_id, ev_time, ev_data) values (1, now(), 'late')")
 
     assert rotate(sql, queue) == 2
     producer.commit()
@@ -142,6 +141,22 @@ def test_an_event_in_the_wrong_table_is_not_truncated_before_it_is_read(sql, ses
 
     assert drain(sql, queue, consumer) == ["late"]
     assert rotate(sql, queue) == 0
+
+
+def test_code_that_sends_follows_its_queue(sql, session, queue, consumer):
+    running = session()
+    send(running, queue, "a")
+    running.commit()
+    rotate(sql, queue)
+    current = sql.value("select pgque.current_event_table(%s)", [queue])
+
+    send(running, queue, "b")
+    running.commit()
+
+    assert sql.value(f"select ev_data from {current}") == "b"
+    sql.rows("update pgque.queue set queue_disable_insert = true where queue_name = %s", [queue])
+    with pytest.raises(psycopg.errors.RaiseException, match="Insert into queue disallowed"):
+        send(running, queue, "c")
 
 
 def test_a_long_transaction_elsewhere_does_not_hold_up_rotation(sql, session, queue, consumer):

@@ -22,6 +22,9 @@ READERS = {"plain": "plain", "other": "other", "group.a": "group", "group.b": "g
 """Reader -> whose events it gets: the members of a group share them."""
 
 
+NACK = "select pgque.nack(%s, row(%s,null,null,null,null,null,null,null,null,null)::pgque.message, '0')"
+
+
 @dataclass(frozen=True)
 class Event:
     """A row of an event table; `epoch` counts the snapshots of ticks that were taken before it was committed."""
@@ -109,8 +112,9 @@ class History(RuleBasedStateMachine):
         producer.connection.execute("savepoint before")
         try:
             rows = producer.connection.execute(
-                "select pgque.send_batch(%s, 't', %s::text[])" if at_once else
-                "select array_agg(pgque.send(%s, 't', p)) from unnest(%s::text[]) p",
+                "select pgque.send_batch(%s, 't', %s::text[])"
+                if at_once
+                else "select array_agg(pgque.send(%s, 't', p)) from unnest(%s::text[]) p",
                 [self.queue, payloads],
             ).fetchone()
         except psycopg.errors.LockNotAvailable:
@@ -162,7 +166,8 @@ class History(RuleBasedStateMachine):
     def rotate(self, times: int, completely: bool) -> None:
         for _ in range(times):
             self.sql.execute(
-                "update pgque.queue set queue_switch_time = now() - interval '1 day' where queue_name = %s", [self.queue]
+                "update pgque.queue set queue_switch_time = now() - interval '1 day' where queue_name = %s",
+                [self.queue],
             )
             self.value("select pgque.maint_rotate_tables_step1(%s)", self.queue)
             if completely:
@@ -231,11 +236,7 @@ class History(RuleBasedStateMachine):
         reader.batch = Batch(messages[0][1], start, end, tuple(expected))
 
     def window(self, owner: str, start: int, end: int) -> list[Event]:
-        found = [
-            event
-            for event in self.events
-            if event.owner in (None, owner) and start < self.tick_of(event) <= end
-        ]
+        found = [event for event in self.events if event.owner in (None, owner) and start < self.tick_of(event) <= end]
         return sorted(found, key=lambda event: event.id)
 
     def tick_of(self, event: Event) -> float:
@@ -252,10 +253,7 @@ class History(RuleBasedStateMachine):
             for number, event in enumerate(batch.events):
                 if nacks >> (number % 3) & 1:
                     refused.append(event)
-                    reader.connection.execute(
-                        "select pgque.nack(%s, row(%s,null,null,null,null,null,null,null,null,null)::pgque.message, '0')",
-                        [batch.id, event.id],
-                    )
+                    reader.connection.execute(NACK, [batch.id, event.id])
             acked = acks and reader.connection.execute("select pgque.ack(%s)", [batch.id]).fetchone()[0]
             reader.connection.commit()
         except psycopg.errors.LockNotAvailable:
@@ -331,7 +329,9 @@ class History(RuleBasedStateMachine):
         for one in [*self.producers, *self.readers.values()]:
             one.connection.close()
         self.ticking.close()
-        self.sql.execute("select pgque.drop_queue(queue_name, true) from pgque.queue where queue_name = %s", [self.queue])
+        self.sql.execute(
+            "select pgque.drop_queue(queue_name, true) from pgque.queue where queue_name = %s", [self.queue]
+        )
         self.sql.close()
 
 

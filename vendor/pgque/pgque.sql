@@ -366,7 +366,6 @@ begin
     perform pgque.tune_storage(i_queue_name);
     perform pgque.grant_perms(i_queue_name);
     perform pgque._write_reading(q) from pgque.queue q where q.queue_id = v_id;
-    perform pgque._write_dispatch();
     insert into pgque.tick (tick_queue, tick_id, tick_event_seq)
     values (v_id, nextval((v_prefix || '_tick_seq')::regclass), 0);
     return 1;
@@ -520,6 +519,22 @@ comment on column pgque._window.to_seq is 'Events sent at the tick that ends the
 comment on column pgque._window.from_snapshot is 'Snapshot of the tick before the window';
 comment on column pgque._window.to_snapshot is 'Snapshot of the tick that ends the window';
 
+create or replace function pgque._search_tree(i_variable text, i_keys text[], i_codes text[])
+returns text language plpgsql strict as $$
+declare
+    v_middle integer := cardinality(i_keys) / 2;
+begin
+    if cardinality(i_keys) = 1 then
+        return format(e'if %s = %s then\n%s\nend if;', i_variable, i_keys[1], i_codes[1]);
+    end if;
+    return format(e'if %s <= %s then\n%s\nelse\n%s\nend if;', i_variable, i_keys[v_middle],
+        pgque._search_tree(i_variable, i_keys[:v_middle], i_codes[:v_middle]),
+        pgque._search_tree(i_variable, i_keys[v_middle + 1:], i_codes[v_middle + 1:]));
+end
+$$;
+comment on function pgque._search_tree(text, text[], text[]) is
+'Code that runs the piece of code that belongs to a key, after few comparisons; keys are literals in order';
+
 create or replace function pgque._for_each_table(i_queue pgque.queue, i_code text)
 returns text language sql as $$
 -- Empty tables are passed by, so that no lock on them hinders a rotation. Advisory
@@ -595,88 +610,13 @@ end
 $$;
 comment on function pgque._write_reading(pgque.queue) is 'Write the functions that read the events of a queue';
 
-create or replace function pgque._search_tree(i_variable text, i_keys integer[], i_codes text[])
-returns text language plpgsql strict as $$
-declare
-    v_middle integer := cardinality(i_keys) / 2;
-begin
-    if cardinality(i_keys) = 1 then
-        return format(e'if %s = %s then\n%s\nend if;', i_variable, i_keys[1], i_codes[1]);
-    end if;
-    return format(e'if %s <= %s then\n%s\nelse\n%s\nend if;', i_variable, i_keys[v_middle],
-        pgque._search_tree(i_variable, i_keys[:v_middle], i_codes[:v_middle]),
-        pgque._search_tree(i_variable, i_keys[v_middle + 1:], i_codes[v_middle + 1:]));
-end
-$$;
-comment on function pgque._search_tree(text, integer[], text[]) is
-'Code that runs the piece of code that belongs to a key, after few comparisons';
-
-create or replace function pgque._dispatch(i_variable text, i_code text)
-returns text language sql as $$
--- The variable is queue id * 10 + number of the table. The first hundred queues get
--- branches of their own; the code after these is for all others.
-select pgque._search_tree(i_variable, array_agg(t.slot order by t.slot), array_agg(
-    replace(replace(replace(i_code, '<table>', t.name), '<sequence>', t.sequence), '<queue>', t.queue_id::text)
-    order by t.slot))
-from (
-    select q.queue_id, q.queue_id * 10 + n, q.queue_data_pfx || '_' || n, q.queue_event_seq
-    from (select * from pgque.queue order by queue_id limit 100) q
-    cross join lateral generate_series(0, q.queue_ntables - 1) n
-) t (queue_id, slot, name, sequence)
-$$;
-comment on function pgque._dispatch(text, text) is 'Code that does something with one of the event tables there are';
-
-create or replace function pgque._write_dispatch()
+create or replace function pgque._write_finding()
 returns void language plpgsql as $$
--- Whatever these functions do not know (a queue beyond the first hundred, a disabled
--- or unknown one) they leave to dynamic SQL.
--- Advisory lock (pgque.dispatch): one writer at a time.
 begin
-    perform pg_advisory_xact_lock(hashtext('pgque.dispatch'));
-    execute format($function$
-        create or replace function pgque._insert_event(
-            i_queue text, i_type text, i_data text, i_extra1 text default null, i_extra2 text default null,
-            i_extra3 text default null, i_extra4 text default null
-        ) returns bigint language plpgsql as $body$
-        declare
-            v_slot integer;
-            v_id bigint;
-        begin
-            select q.queue_id * 10 + q.queue_cur_table into v_slot
-            from pgque.queue q where q.queue_name = i_queue and not q.queue_disable_insert;
-            %s
-            return pgque.insert_event_raw(
-                i_queue, null, now(), null, null, i_type, i_data, i_extra1, i_extra2, i_extra3, i_extra4);
-        end
-        $body$
-        $function$, pgque._dispatch('v_slot', $code$
-            v_id := nextval('<sequence>'::regclass);
-            insert into <table> values (v_id, now(), pg_current_xact_id(), null, null, i_type, i_data,
-                i_extra1, i_extra2, i_extra3, i_extra4);
-            return v_id;$code$));
-    execute format($function$
-        create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
-        returns bigint[] language plpgsql as $body$
-        declare
-            v_slot integer;
-            v_ids bigint[];
-        begin
-            select q.queue_id * 10 + q.queue_cur_table into v_slot
-            from pgque.queue q where q.queue_name = i_queue and not q.queue_disable_insert
-                and cardinality(i_payloads) > 0;
-            %s
-            return pgque._insert_events_raw(i_queue, i_type, i_payloads);
-        end
-        $body$
-        $function$, pgque._dispatch('v_slot', $code$
-            v_ids := array(select nextval('<sequence>'::regclass) from generate_series(1, cardinality(i_payloads)));
-            insert into <table> select unnest(v_ids), now(), pg_current_xact_id(), null, null, i_type, unnest(i_payloads);
-            return v_ids;$code$));
     execute format($function$
         create or replace function pgque._find_event(i_window pgque._window, i_event_id bigint)
         returns pgque.event_template language plpgsql as $body$
         declare
-            v_slot integer := i_window.queue_id * 10;
             v_event pgque.event_template;
         begin
             %s
@@ -686,30 +626,145 @@ begin
             return v_event;
         end
         $body$
-        $function$, pgque._dispatch('v_slot', 'return pgque._find_<queue>(i_window, i_event_id);'));
+        $function$, (
+            select pgque._search_tree('i_window.queue_id', array_agg(q.queue_id::text order by q.queue_id),
+                array_agg(format('return pgque._find_%s(i_window, i_event_id);', q.queue_id) order by q.queue_id))
+            from (select queue_id from pgque.queue order by queue_id limit 100) q
+        ));
 end
 $$;
-comment on function pgque._write_dispatch() is
-'Write the functions that insert events or find one, with code of its own for each queue there is';
+comment on function pgque._write_finding() is 'Write the function that finds an event of a window';
 
 do $$
 begin
     perform pgque._write_reading(q) from pgque.queue q;
-    perform pgque._write_dispatch();
+    perform pgque._write_finding();
 end
 $$;
-comment on function pgque._insert_event(text, text, text, text, text, text, text) is
-'Append one new event for all consumers; runs with the rights of its caller. Written by _write_dispatch()';
-comment on function pgque._insert_events(text, text, text[]) is
-'Append events in the order of an array; runs with the rights of its caller. Written by _write_dispatch()';
 comment on function pgque._find_event(pgque._window, bigint) is
-'Event of a window by its id, else NULL fields. Written by _write_dispatch()';
+'Event of a window by its id, else NULL fields. Written anew when queues come and go';
+
+-- src/28_sending_code.sql
+
+-- The functions that send events. They are written anew when a queue comes, goes,
+-- rotates, or is opened or closed for events, so that a call neither looks the
+-- current table up nor plans its insert.
+
+create or replace function pgque._for_each_writable(i_variable text, i_code text)
+returns text language sql as $$
+-- Code after this is for the others: queues beyond the first hundred, disabled or
+-- unknown ones.
+select pgque._search_tree(format('%s collate "C"', i_variable), array_agg(quote_literal(q.queue_name) order by q.name),
+    array_agg(replace(replace(i_code, '<table>', q.queue_data_pfx || '_' || q.queue_cur_table),
+        '<sequence>', q.queue_event_seq) order by q.name))
+from (
+    select *, queue_name collate "C" as name from pgque.queue where not queue_disable_insert order by queue_id limit 100
+) q
+$$;
+comment on function pgque._for_each_writable(text, text) is
+'Code that does something with the current event table of the queue that a variable names';
+
+create or replace function pgque._write_sending()
+returns void language plpgsql as $$
+-- The functions that send one event, and what each takes for type, data and extras.
+declare
+    v_code record;
+begin
+    for v_code in
+        select s.signature, s.fields, pgque._for_each_writable('queue_name', format('v_id := nextval(''<sequence>''::regclass);'
+            ' insert into <table> values (v_id, now(), pg_current_xact_id(), null, null, %s); return v_id;', s.fields)) as branches
+        from (values
+            ('insert_event(queue_name text, ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text)',
+                'ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4'),
+            ('send(queue_name text, payload jsonb)', $fields$'default', payload::text, null, null, null, null$fields$),
+            ('send(queue_name text, type_name text, payload jsonb)', 'type_name, payload::text, null, null, null, null'),
+            ('send(queue_name text, payload text)', $fields$'default', payload, null, null, null, null$fields$),
+            ('send(queue_name text, type_name text, payload text)', 'type_name, payload, null, null, null, null')
+        ) s (signature, fields)
+    loop
+        execute format($function$
+            create or replace function pgque.%s
+            returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $body$
+            declare
+                v_id bigint;
+            begin
+                %s
+                return pgque.insert_event_raw(queue_name, null, now(), null, null, %s);
+            end
+            $body$
+            $function$, v_code.signature, v_code.branches, v_code.fields);
+    end loop;
+end
+$$;
+comment on function pgque._write_sending() is 'Write the functions that send one event';
+
+create or replace function pgque._write_sending_batches()
+returns void language plpgsql as $$
+begin
+    execute format($function$
+        create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
+        returns bigint[] language plpgsql as $body$
+        declare
+            v_ids bigint[];
+        begin
+            if cardinality(i_payloads) > 0 then
+                %s
+            end if;
+            return pgque._insert_events_raw(i_queue, i_type, i_payloads);
+        end
+        $body$
+        $function$, pgque._for_each_writable('i_queue', $code$
+            v_ids := array(select nextval('<sequence>'::regclass) from generate_series(1, cardinality(i_payloads)));
+            insert into <table> select unnest(v_ids), now(), pg_current_xact_id(), null, null, i_type, unnest(i_payloads);
+            return v_ids;$code$));
+end
+$$;
+comment on function pgque._write_sending_batches() is 'Write the function that sends a batch of events';
+
+create or replace function pgque._queue_changed()
+returns trigger language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+-- A session that still runs the code of before writes to the table of before, where
+-- readers find its events all the same.
+-- Advisory lock (pgque.code): one writer at a time.
+begin
+    perform pg_advisory_xact_lock(hashtext('pgque.code'));
+    perform pgque._write_sending();
+    perform pgque._write_sending_batches();
+    if tg_op <> 'UPDATE' then
+        perform pgque._write_finding();
+    end if;
+    return null;
+end
+$$;
+comment on function pgque._queue_changed() is 'Keep the written code in step with the queues there are';
+
+do $$
+begin
+    perform pgque._write_sending();
+    perform pgque._write_sending_batches();
+    if not exists (select from pg_trigger where tgrelid = 'pgque.queue'::regclass and tgname = 'queue_code') then
+        create trigger queue_code
+        after insert or delete or update of queue_cur_table, queue_disable_insert on pgque.queue
+        for each statement execute function pgque._queue_changed();
+    end if;
+end
+$$;
+comment on function pgque._insert_events(text, text, text[]) is
+'Append events in the order of an array; runs with the rights of its caller. Written anew when queues change';
+comment on function pgque.insert_event(text, text, text, text, text, text, text) is
+'Append an event with its extra fields; it becomes readable after commit and the next tick. Written anew when queues change';
+comment on function pgque.send(text, jsonb) is 'Append an event of type default: JSON. Written anew when queues change';
+comment on function pgque.send(text, text, jsonb) is 'Append an event: JSON. Written anew when queues change';
+comment on function pgque.send(text, text) is
+'Append an event of type default: text, kept byte for byte. Written anew when queues change';
+comment on function pgque.send(text, text, text) is
+'Append an event: text, kept byte for byte. Written anew when queues change';
 
 -- src/30_producer.sql
 
 -- Producers: append events to the current table of a queue. No lock is taken on
 -- the queue; a producer that still sees an old current table writes there, and
--- readers find the event all the same.
+-- readers find the event all the same. send() is in 28_sending_code.sql.
 
 create or replace function pgque.insert_event_raw(
     queue_name text, ev_id bigint, ev_time timestamptz, ev_owner integer, ev_retry integer, ev_type text,
@@ -771,37 +826,10 @@ $$;
 comment on function pgque._insert_events_raw(text, text, text[]) is
 'Append events in the order of an array through dynamic SQL, or say why not';
 
-create or replace function pgque.insert_event(
-    queue_name text, ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
-) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_event(queue_name, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4); end $$;
-comment on function pgque.insert_event(text, text, text, text, text, text, text) is
-'Append an event with its extra fields; it becomes readable after commit and the next tick';
-
 create or replace function pgque.insert_event(queue_name text, ev_type text, ev_data text)
 returns bigint language plpgsql as $$
 begin return pgque.insert_event(queue_name, ev_type, ev_data, null, null, null, null); end $$;
 comment on function pgque.insert_event(text, text, text) is 'Append an event';
-
-create or replace function pgque.send(queue_name text, payload jsonb)
-returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_event(queue_name, 'default', payload::text); end $$;
-comment on function pgque.send(text, jsonb) is 'Append an event of type default: JSON';
-
-create or replace function pgque.send(queue_name text, type_name text, payload jsonb)
-returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_event(queue_name, type_name, payload::text); end $$;
-comment on function pgque.send(text, text, jsonb) is 'Append an event: JSON';
-
-create or replace function pgque.send(queue_name text, payload text)
-returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_event(queue_name, 'default', payload); end $$;
-comment on function pgque.send(text, text) is 'Append an event of type default: text, kept byte for byte';
-
-create or replace function pgque.send(queue_name text, type_name text, payload text)
-returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_event(queue_name, type_name, payload); end $$;
-comment on function pgque.send(text, text, text) is 'Append an event: text, kept byte for byte';
 
 create or replace function pgque.send_batch(queue_name text, payloads jsonb[])
 returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$

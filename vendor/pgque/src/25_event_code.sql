@@ -34,6 +34,22 @@ comment on column pgque._window.to_seq is 'Events sent at the tick that ends the
 comment on column pgque._window.from_snapshot is 'Snapshot of the tick before the window';
 comment on column pgque._window.to_snapshot is 'Snapshot of the tick that ends the window';
 
+create or replace function pgque._search_tree(i_variable text, i_keys text[], i_codes text[])
+returns text language plpgsql strict as $$
+declare
+    v_middle integer := cardinality(i_keys) / 2;
+begin
+    if cardinality(i_keys) = 1 then
+        return format(e'if %s = %s then\n%s\nend if;', i_variable, i_keys[1], i_codes[1]);
+    end if;
+    return format(e'if %s <= %s then\n%s\nelse\n%s\nend if;', i_variable, i_keys[v_middle],
+        pgque._search_tree(i_variable, i_keys[:v_middle], i_codes[:v_middle]),
+        pgque._search_tree(i_variable, i_keys[v_middle + 1:], i_codes[v_middle + 1:]));
+end
+$$;
+comment on function pgque._search_tree(text, text[], text[]) is
+'Code that runs the piece of code that belongs to a key, after few comparisons; keys are literals in order';
+
 create or replace function pgque._for_each_table(i_queue pgque.queue, i_code text)
 returns text language sql as $$
 -- Empty tables are passed by, so that no lock on them hinders a rotation. Advisory
@@ -109,88 +125,13 @@ end
 $$;
 comment on function pgque._write_reading(pgque.queue) is 'Write the functions that read the events of a queue';
 
-create or replace function pgque._search_tree(i_variable text, i_keys integer[], i_codes text[])
-returns text language plpgsql strict as $$
-declare
-    v_middle integer := cardinality(i_keys) / 2;
-begin
-    if cardinality(i_keys) = 1 then
-        return format(e'if %s = %s then\n%s\nend if;', i_variable, i_keys[1], i_codes[1]);
-    end if;
-    return format(e'if %s <= %s then\n%s\nelse\n%s\nend if;', i_variable, i_keys[v_middle],
-        pgque._search_tree(i_variable, i_keys[:v_middle], i_codes[:v_middle]),
-        pgque._search_tree(i_variable, i_keys[v_middle + 1:], i_codes[v_middle + 1:]));
-end
-$$;
-comment on function pgque._search_tree(text, integer[], text[]) is
-'Code that runs the piece of code that belongs to a key, after few comparisons';
-
-create or replace function pgque._dispatch(i_variable text, i_code text)
-returns text language sql as $$
--- The variable is queue id * 10 + number of the table. The first hundred queues get
--- branches of their own; the code after these is for all others.
-select pgque._search_tree(i_variable, array_agg(t.slot order by t.slot), array_agg(
-    replace(replace(replace(i_code, '<table>', t.name), '<sequence>', t.sequence), '<queue>', t.queue_id::text)
-    order by t.slot))
-from (
-    select q.queue_id, q.queue_id * 10 + n, q.queue_data_pfx || '_' || n, q.queue_event_seq
-    from (select * from pgque.queue order by queue_id limit 100) q
-    cross join lateral generate_series(0, q.queue_ntables - 1) n
-) t (queue_id, slot, name, sequence)
-$$;
-comment on function pgque._dispatch(text, text) is 'Code that does something with one of the event tables there are';
-
-create or replace function pgque._write_dispatch()
+create or replace function pgque._write_finding()
 returns void language plpgsql as $$
--- Whatever these functions do not know (a queue beyond the first hundred, a disabled
--- or unknown one) they leave to dynamic SQL.
--- Advisory lock (pgque.dispatch): one writer at a time.
 begin
-    perform pg_advisory_xact_lock(hashtext('pgque.dispatch'));
-    execute format($function$
-        create or replace function pgque._insert_event(
-            i_queue text, i_type text, i_data text, i_extra1 text default null, i_extra2 text default null,
-            i_extra3 text default null, i_extra4 text default null
-        ) returns bigint language plpgsql as $body$
-        declare
-            v_slot integer;
-            v_id bigint;
-        begin
-            select q.queue_id * 10 + q.queue_cur_table into v_slot
-            from pgque.queue q where q.queue_name = i_queue and not q.queue_disable_insert;
-            %s
-            return pgque.insert_event_raw(
-                i_queue, null, now(), null, null, i_type, i_data, i_extra1, i_extra2, i_extra3, i_extra4);
-        end
-        $body$
-        $function$, pgque._dispatch('v_slot', $code$
-            v_id := nextval('<sequence>'::regclass);
-            insert into <table> values (v_id, now(), pg_current_xact_id(), null, null, i_type, i_data,
-                i_extra1, i_extra2, i_extra3, i_extra4);
-            return v_id;$code$));
-    execute format($function$
-        create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
-        returns bigint[] language plpgsql as $body$
-        declare
-            v_slot integer;
-            v_ids bigint[];
-        begin
-            select q.queue_id * 10 + q.queue_cur_table into v_slot
-            from pgque.queue q where q.queue_name = i_queue and not q.queue_disable_insert
-                and cardinality(i_payloads) > 0;
-            %s
-            return pgque._insert_events_raw(i_queue, i_type, i_payloads);
-        end
-        $body$
-        $function$, pgque._dispatch('v_slot', $code$
-            v_ids := array(select nextval('<sequence>'::regclass) from generate_series(1, cardinality(i_payloads)));
-            insert into <table> select unnest(v_ids), now(), pg_current_xact_id(), null, null, i_type, unnest(i_payloads);
-            return v_ids;$code$));
     execute format($function$
         create or replace function pgque._find_event(i_window pgque._window, i_event_id bigint)
         returns pgque.event_template language plpgsql as $body$
         declare
-            v_slot integer := i_window.queue_id * 10;
             v_event pgque.event_template;
         begin
             %s
@@ -200,21 +141,20 @@ begin
             return v_event;
         end
         $body$
-        $function$, pgque._dispatch('v_slot', 'return pgque._find_<queue>(i_window, i_event_id);'));
+        $function$, (
+            select pgque._search_tree('i_window.queue_id', array_agg(q.queue_id::text order by q.queue_id),
+                array_agg(format('return pgque._find_%s(i_window, i_event_id);', q.queue_id) order by q.queue_id))
+            from (select queue_id from pgque.queue order by queue_id limit 100) q
+        ));
 end
 $$;
-comment on function pgque._write_dispatch() is
-'Write the functions that insert events or find one, with code of its own for each queue there is';
+comment on function pgque._write_finding() is 'Write the function that finds an event of a window';
 
 do $$
 begin
     perform pgque._write_reading(q) from pgque.queue q;
-    perform pgque._write_dispatch();
+    perform pgque._write_finding();
 end
 $$;
-comment on function pgque._insert_event(text, text, text, text, text, text, text) is
-'Append one new event for all consumers; runs with the rights of its caller. Written by _write_dispatch()';
-comment on function pgque._insert_events(text, text, text[]) is
-'Append events in the order of an array; runs with the rights of its caller. Written by _write_dispatch()';
 comment on function pgque._find_event(pgque._window, bigint) is
-'Event of a window by its id, else NULL fields. Written by _write_dispatch()';
+'Event of a window by its id, else NULL fields. Written anew when queues come and go';

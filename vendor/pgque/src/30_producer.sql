@@ -1,6 +1,6 @@
 -- Producers: append events to the current table of a queue. No lock is taken on
 -- the queue; a producer that still sees an old current table writes there, and
--- readers find the event all the same.
+-- readers find the event all the same. send() is in 28_sending_code.sql.
 
 create or replace function pgque.insert_event_raw(
     queue_name text, ev_id bigint, ev_time timestamptz, ev_owner integer, ev_retry integer, ev_type text,
@@ -62,37 +62,10 @@ $$;
 comment on function pgque._insert_events_raw(text, text, text[]) is
 'Append events in the order of an array through dynamic SQL, or say why not';
 
-create or replace function pgque.insert_event(
-    queue_name text, ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
-) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_event(queue_name, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4); end $$;
-comment on function pgque.insert_event(text, text, text, text, text, text, text) is
-'Append an event with its extra fields; it becomes readable after commit and the next tick';
-
 create or replace function pgque.insert_event(queue_name text, ev_type text, ev_data text)
 returns bigint language plpgsql as $$
 begin return pgque.insert_event(queue_name, ev_type, ev_data, null, null, null, null); end $$;
 comment on function pgque.insert_event(text, text, text) is 'Append an event';
-
-create or replace function pgque.send(queue_name text, payload jsonb)
-returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_event(queue_name, 'default', payload::text); end $$;
-comment on function pgque.send(text, jsonb) is 'Append an event of type default: JSON';
-
-create or replace function pgque.send(queue_name text, type_name text, payload jsonb)
-returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_event(queue_name, type_name, payload::text); end $$;
-comment on function pgque.send(text, text, jsonb) is 'Append an event: JSON';
-
-create or replace function pgque.send(queue_name text, payload text)
-returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_event(queue_name, 'default', payload); end $$;
-comment on function pgque.send(text, text) is 'Append an event of type default: text, kept byte for byte';
-
-create or replace function pgque.send(queue_name text, type_name text, payload text)
-returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_event(queue_name, type_name, payload); end $$;
-comment on function pgque.send(text, text, text) is 'Append an event: text, kept byte for byte';
 
 create or replace function pgque.send_batch(queue_name text, payloads jsonb[])
 returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
