@@ -25,7 +25,7 @@ test: $(VENV) ## run every test, on PostgreSQL servers of its own; ENGINE=upstre
 check: $(VENV) ## formatting, lint, types, import contracts, migrations, settings, built SQL, tests
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m ruff check .
-	@STEGA_DEBUG=1 $(PYTHON) -m mypy .
+	@STEGA_DEBUG=1 $(PYTHON) -m mypy
 	@.venv/bin/lint-imports
 	@STEGA_DEBUG=1 $(PYTHON) manage.py makemigrations --check --dry-run
 	@STEGA_DEBUG=1 $(PYTHON) manage.py check --fail-level WARNING
