@@ -8,7 +8,8 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
-from django_q.models import Schedule
+from django_q import scheduler
+from django_q.models import OrmQ, Schedule
 
 from stega import schedules
 
@@ -78,3 +79,35 @@ def test_the_weekly_report_runs_on_mondays_at_eight_local_time(monkeypatch):
 
     next_run = Schedule.objects.get(name="weekly activity report").next_run
     assert next_run.astimezone(ZoneInfo("Europe/Berlin")).strftime("%a %H:%M") == "Mon 08:00"
+
+
+def run_schedules():
+    scheduler.scheduler()
+    connections.close_all()
+
+
+def test_two_clusters_at_once_and_again_run_a_due_period_once():
+    schedules.install()
+    Schedule.objects.exclude(name="SLA scan").delete()
+    threads = [threading.Thread(target=run_schedules) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    run_schedules()
+
+    (package,) = OrmQ.objects.all()
+    assert package.func() == "tickets.tasks.check_sla_breaches"
+    assert Schedule.objects.get().next_run > timezone.now()
+
+
+def test_a_cluster_that_was_off_for_hours_runs_a_missed_period_once():
+    schedules.install()
+    Schedule.objects.exclude(name="SLA scan").delete()
+    Schedule.objects.update(next_run=timezone.now() - timedelta(hours=3))
+
+    for _ in range(3):
+        run_schedules()
+
+    assert OrmQ.objects.count() == 1
