@@ -1,9 +1,9 @@
 """The writes of the help desk. Each is one transaction on `default`: the change, its line in the history and the outbox
 entries that tell people stand or fall together.
 
-Every action takes the person who acts and refuses what the policy does not allow with PermissionDenied. A ticket that
-person may not see does not exist: Ticket.DoesNotExist. What the state of the ticket does not allow is a Conflict, whose
-text is for that person's eyes.
+Every action takes the person who acts and refuses what their role never allows with PermissionDenied. A ticket that
+person may not see does not exist: Ticket.DoesNotExist. What the state of the ticket does not allow, its assignment
+included, is a Conflict, whose text is for that person's eyes.
 """
 
 from datetime import datetime
@@ -29,6 +29,11 @@ class Conflict(Exception):
 class Closed(Conflict):
     def __init__(self) -> None:
         super().__init__(_("This ticket is closed."))
+
+
+class NotAssigned(Conflict):
+    def __init__(self) -> None:
+        super().__init__(_("This ticket is not assigned to you."))
 
 
 def open_ticket(author: User, product: Product, title: str, body: str, priority: str) -> Ticket:
@@ -78,15 +83,14 @@ def assign(actor: User, ticket_id: int, assignee: User | None) -> Ticket:
     """Give the ticket to an agent, or to nobody; publishes `ticket.assigned` when somebody new has it."""
     with transaction.atomic(using="default"):
         ticket = _lock_visible(actor, ticket_id)
-        if not policy.is_staff(actor):
+        if not policy.is_staff(actor) or (assignee is None and not policy.may_ever_unassign(actor)):
             raise PermissionDenied
         if ticket.status == Status.CLOSED:
             raise Closed
         if assignee == ticket.assignee:
             return ticket
-        allowed = policy.may_unassign if assignee is None else policy.may_hand_over
-        if not allowed(actor, ticket):
-            raise PermissionDenied
+        if not policy.may_hand_over(actor, ticket):
+            raise NotAssigned
         if assignee is not None and not policy.may_be_assignee(assignee):
             raise Conflict(_("Only an active agent can be the assignee."))
         _give(actor, ticket, assignee)
@@ -100,8 +104,10 @@ def change_status(actor: User, ticket_id: int, new: str) -> Ticket:
     """
     with transaction.atomic(using="default"):
         ticket = _lock_visible(actor, ticket_id)
-        if not policy.may_change_status(actor, ticket, new):
+        if not policy.is_staff(actor):
             raise PermissionDenied
+        if not policy.may_change_status(actor, ticket, new):
+            raise Closed if ticket.status == Status.CLOSED else NotAssigned
         old = ticket.status
         if new == old:
             return ticket

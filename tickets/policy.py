@@ -62,8 +62,12 @@ def may_hand_over(person: Person, ticket: TicketState) -> bool:
     return person.role == Role.ADMIN or (person.role == Role.AGENT and ticket.assignee_id == person.pk)
 
 
+def may_ever_unassign(person: Person) -> bool:
+    return person.role == Role.ADMIN
+
+
 def may_unassign(person: Person, ticket: TicketState) -> bool:
-    return person.role == Role.ADMIN and ticket.assignee_id is not None and ticket.status != Status.CLOSED
+    return may_ever_unassign(person) and ticket.assignee_id is not None and ticket.status != Status.CLOSED
 
 
 def may_be_assignee(person: Person) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
@@ -89,19 +90,19 @@ def take(request: SignedInRequest, pk: int) -> str:
 
 @ticket_step
 def assign(request: SignedInRequest, pk: int) -> str:
-    ticket = actions.assign(request.user, pk, _valid(AssigneeForm(request.POST))["assignee"])
+    ticket = actions.assign(request.user, pk, _valid(request, pk, AssigneeForm(request.POST))["assignee"])
     return _("Assigned to %(name)s.") % {"name": ticket.assignee} if ticket.assignee else _("Nobody is assigned.")
 
 
 @ticket_step
 def change_status(request: SignedInRequest, pk: int) -> str:
-    ticket = actions.change_status(request.user, pk, _valid(StatusForm(request.POST))["status"])
+    ticket = actions.change_status(request.user, pk, _valid(request, pk, StatusForm(request.POST))["status"])
     return _("The status is “%(status)s”.") % {"status": ticket.get_status_display()}
 
 
 @ticket_step
 def change_priority(request: SignedInRequest, pk: int) -> str:
-    ticket = actions.change_priority(request.user, pk, _valid(PriorityForm(request.POST))["priority"])
+    ticket = actions.change_priority(request.user, pk, _valid(request, pk, PriorityForm(request.POST))["priority"])
     return _("The priority is “%(priority)s”.") % {"priority": ticket.get_priority_display()}
 
 
@@ -117,11 +118,14 @@ def _act(step: Step, request: SignedInRequest, pk: int) -> HttpResponse:
     return redirect("tickets:list")
 
 
-def _valid(form: Form) -> dict[str, Any]:
-    """What the form says, or a Conflict with its complaints: the page offers no value that is refused here."""
-    if not form.is_valid():
-        raise actions.Conflict(" ".join(str(error) for errors in form.errors.values() for error in errors))
-    return form.cleaned_data
+def _valid(request: SignedInRequest, pk: int, form: Form) -> dict[str, Any]:
+    """What the form for staff says, or a Conflict with its complaints: the page offers nothing that is refused here."""
+    if form.is_valid():
+        return form.cleaned_data
+    Ticket.objects.visible_to(request.user).get(pk=pk)
+    if not policy.is_staff(request.user):
+        raise PermissionDenied
+    raise actions.Conflict(" ".join(str(error) for errors in form.errors.values() for error in errors))
 
 
 def _detail(request: SignedInRequest, pk: int, comment_form: CommentForm | None = None) -> HttpResponse:

@@ -119,8 +119,21 @@ def test_who_handed_a_ticket_over_still_sees_it(agent, other_agent, customer, pr
 
 
 def test_an_agent_cannot_hand_over_what_is_not_theirs(agent, other_agent, ticket):
-    with pytest.raises(PermissionDenied):
+    with pytest.raises(actions.NotAssigned):
         actions.assign(agent, ticket.pk, other_agent)
+
+
+def test_an_agent_cannot_change_the_status_of_what_is_not_theirs(agent, ticket):
+    with pytest.raises(actions.NotAssigned):
+        actions.change_status(agent, ticket.pk, "waiting")
+
+
+@pytest.mark.parametrize("status", ["open", "closed"])
+def test_an_agent_can_never_leave_a_ticket_to_nobody(agent, customer, product, status):
+    ticket = make_ticket(customer, product, assignee=agent, status=status)
+
+    with pytest.raises(PermissionDenied):
+        actions.assign(agent, ticket.pk, None)
 
 
 def test_nobody_is_told_that_nobody_is_assigned(admin, agent, customer, product):

@@ -305,6 +305,25 @@ def test_a_customer_can_only_comment(as_user, customer, ticket, step, form):
     assert nothing_written()
 
 
+@pytest.mark.parametrize("step", ["status", "priority", "assign", "take"])
+def test_a_customer_is_refused_whatever_the_form_says(as_user, customer, ticket, step):
+    assert as_user(customer).post(page(ticket, step), {}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("step", "value"), [("status", "resolved"), ("priority", "low"), ("assign", ""), ("take", ""), ("comment", "")]
+)
+def test_a_ticket_closed_meanwhile_says_so_on_its_page(as_user, agent, other_agent, customer, product, step, value):
+    ticket = make_ticket(customer, product, assignee=None if step == "take" else agent, status="closed")
+    form = {"body": "Hi", "assignee": other_agent.pk, "status": value, "priority": value}
+
+    response = as_user(agent).post(page(ticket, step), form, follow=True)
+
+    assert response.status_code == 200
+    assert [str(message) for message in response.context["messages"]] == ["This ticket is closed."]
+    assert response.context["ticket"] == ticket
+
+
 @pytest.mark.parametrize(
     ("step", "form"),
     [
