@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
@@ -12,6 +13,8 @@ from tickets.workflow import Status
 
 STATUS_CHOICES = [(status.value, status.label) for status in Status]
 PRIORITY_CHOICES = [(priority.value, priority.label) for priority in reversed(Priority)]
+CHOOSE = ("", _("Choose…"))
+"""Chosen first, and refused: a stray click on the button changes nothing."""
 
 
 class TextField(forms.CharField):
@@ -53,34 +56,49 @@ class CommentForm(forms.Form):
 
 
 class StatusForm(forms.Form):
-    status = forms.ChoiceField(label=_("New status"), choices=STATUS_CHOICES)
+    """Choose a status other than the present one; nothing is chosen yet."""
 
-    def __init__(self, data: Any = None, *, offered: list[Status] | None = None) -> None:
+    status = forms.ChoiceField(label=_("New status"))
+
+    def __init__(self, data: Any = None, *, offered: Iterable[Status] = Status) -> None:
         super().__init__(data)
-        if offered is not None:
-            self.fields["status"] = forms.ChoiceField(
-                label=_("New status"), choices=[(status.value, status.label) for status in offered]
-            )
+        _field(self, "status").choices = [CHOOSE, *((status.value, status.label) for status in offered)]
 
 
 class PriorityForm(forms.Form):
-    priority = forms.ChoiceField(label=_("New priority"), choices=PRIORITY_CHOICES)
+    """Choose a priority other than the present one; nothing is chosen yet."""
+
+    priority = forms.ChoiceField(label=_("New priority"))
+
+    def __init__(self, data: Any = None, *, present: str = "") -> None:
+        super().__init__(data)
+        offered = [(value, label) for value, label in PRIORITY_CHOICES if value != present]
+        _field(self, "priority").choices = [CHOOSE, *offered]
 
 
 class AssigneeForm(forms.Form):
-    """Choose among the active agents, or nobody."""
+    """Choose among the active agents other than the present assignee, or nobody; nothing is chosen yet."""
 
-    assignee = forms.ModelChoiceField(
-        label=_("New assignee"),
-        queryset=User.objects.filter(role=Role.AGENT, is_active=True).order_by("display_name", "pk"),
-        required=False,
-        empty_label=_("Nobody"),
-    )
+    NOBODY = "nobody"
 
-    def __init__(self, data: Any = None, *, initial: int | None = None, needs_somebody: bool = False) -> None:
-        super().__init__(data, initial={"assignee": initial})
-        if needs_somebody:
-            self.fields["assignee"].required = True
+    assignee = forms.ChoiceField(label=_("New assignee"))
+
+    def __init__(self, data: Any = None, *, present: int | None = None, may_be_nobody: bool = True) -> None:
+        super().__init__(data)
+        agents = User.objects.filter(role=Role.AGENT, is_active=True).order_by("display_name", "pk")
+        self.agents = {str(agent.pk): agent for agent in agents if agent.pk != present}
+        nobody = [(self.NOBODY, _("Nobody"))] if may_be_nobody else []
+        offered = [(value, str(agent)) for value, agent in self.agents.items()]
+        _field(self, "assignee").choices = [CHOOSE, *nobody, *offered]
+
+    def clean_assignee(self) -> User | None:
+        return self.agents.get(self.cleaned_data["assignee"])
+
+
+def _field(form: forms.Form, name: str) -> forms.ChoiceField:
+    field = form.fields[name]
+    assert isinstance(field, forms.ChoiceField)
+    return field
 
 
 class FilterForm(forms.Form):

@@ -157,10 +157,10 @@ def _controls(user: User, ticket: Ticket) -> dict[str, Any]:
     if offered:
         controls["status_form"] = StatusForm(offered=offered)
     if policy.may_change_priority(user, ticket):
-        controls["priority_form"] = PriorityForm(initial={"priority": ticket.priority})
+        controls["priority_form"] = PriorityForm(present=ticket.priority)
     if policy.may_hand_over(user, ticket):
-        needs_somebody = not policy.may_unassign(user, ticket)
-        controls["assignee_form"] = AssigneeForm(initial=ticket.assignee_id, needs_somebody=needs_somebody)
+        may_be_nobody = policy.may_unassign(user, ticket)
+        controls["assignee_form"] = AssigneeForm(present=ticket.assignee_id, may_be_nobody=may_be_nobody)
     return controls
 
 

@@ -283,7 +283,7 @@ def test_a_ticket_that_is_not_found_gets_a_page_in_the_language_of_the_user(as_u
         ("comment", {"body": "Hello"}),
         ("status", {"status": "resolved"}),
         ("priority", {"priority": "low"}),
-        ("assign", {"assignee": ""}),
+        ("assign", {"assignee": "nobody"}),
         ("take", {}),
     ],
 )
@@ -296,7 +296,12 @@ def test_an_outsider_can_do_nothing_to_a_ticket(as_user, outsider, ticket, step,
 
 @pytest.mark.parametrize(
     ("step", "form"),
-    [("status", {"status": "resolved"}), ("priority", {"priority": "low"}), ("assign", {"assignee": ""}), ("take", {})],
+    [
+        ("status", {"status": "resolved"}),
+        ("priority", {"priority": "low"}),
+        ("assign", {"assignee": "nobody"}),
+        ("take", {}),
+    ],
 )
 def test_a_customer_can_only_comment(as_user, customer, ticket, step, form):
     response = as_user(customer).post(page(ticket, step), form)
@@ -331,6 +336,8 @@ def test_a_ticket_closed_meanwhile_says_so_on_its_page(as_user, agent, other_age
         ("status", {}),
         ("status", {"status": "\x00"}),
         ("priority", {"priority": "urgent"}),
+        ("priority", {"priority": ""}),
+        ("assign", {"assignee": ""}),
         ("assign", {"assignee": "4711"}),
         ("assign", {"assignee": HUGE}),
         ("assign", {"assignee": "\x00"}),
@@ -415,6 +422,28 @@ def test_the_page_offers_the_forms_the_person_may_use(as_user, request, who, cus
     context = as_user(request.getfixturevalue(who)).get(page(ticket)).context
 
     assert {name for name in ("status_form", "priority_form", "assignee_form") if name in context} == forms
+
+
+@pytest.mark.parametrize("name", ["status", "priority", "assignee"])
+def test_no_change_is_chosen_before_the_person_chooses(as_user, admin, agent, customer, product, name):
+    ticket = make_ticket(customer, product, assignee=agent)
+
+    field = as_user(admin).get(page(ticket)).context[f"{name}_form"][name]
+
+    values = [str(value) for value, _label in field.field.choices]
+    assert values[0] == ""
+    assert field.value() in (None, "")
+    assert field.field.required
+    assert str(getattr(ticket, f"{name}_id" if name == "assignee" else name)) not in values
+
+
+def test_an_admin_leaves_a_ticket_to_nobody(as_user, admin, agent, customer, product):
+    ticket = make_ticket(customer, product, assignee=agent)
+
+    as_user(admin).post(page(ticket, "assign"), {"assignee": "nobody"})
+
+    ticket.refresh_from_db()
+    assert ticket.assignee is None
 
 
 def test_an_agent_takes_a_ticket_with_one_click(as_user, agent, ticket):
