@@ -51,8 +51,14 @@ class CommentForm(forms.Form):
 
     def __init__(self, data: Any = None, *, may_be_internal: bool) -> None:
         super().__init__(data)
-        if not may_be_internal:
-            del self.fields["is_internal"]
+        self.may_be_internal = may_be_internal
+
+    def clean_is_internal(self) -> bool:
+        """Refuse rather than publish: what somebody meant to be internal is not for everybody."""
+        internal = bool(self.cleaned_data["is_internal"])
+        if internal and not self.may_be_internal:
+            raise forms.ValidationError(_("You may not write internal comments. Nothing is saved."))
+        return internal
 
 
 class StatusForm(forms.Form):

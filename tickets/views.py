@@ -52,18 +52,21 @@ def detail(request: SignedInRequest, pk: int) -> HttpResponse:
 
 @login_required
 def comment(request: SignedInRequest, pk: int) -> HttpResponse:
+    """Add the comment; one that is refused, for whatever reason, is shown again with its text."""
     if request.method != "POST":
         return redirect("tickets:detail", pk)
     form = CommentForm(request.POST, may_be_internal=policy.may_see_internal(request.user))
-    if not form.is_valid():
-        return _detail(request, pk, comment_form=form)
-
-    def add(request: SignedInRequest, pk: int) -> str:
-        internal = form.cleaned_data.get("is_internal", False)
-        actions.comment(request.user, pk, form.cleaned_data["body"], internal=internal)
-        return _("Your comment is added.")
-
-    return _act(add, request, pk)
+    if form.is_valid():
+        try:
+            actions.comment(request.user, pk, form.cleaned_data["body"], internal=form.cleaned_data["is_internal"])
+        except actions.Conflict as conflict:
+            messages.error(request, str(conflict))
+        except Ticket.DoesNotExist:
+            return _not_found(request, unsaved=form)
+        else:
+            messages.success(request, _("Your comment is added."))
+            return redirect("tickets:detail", pk)
+    return _detail(request, pk, refused=form)
 
 
 Step = Callable[[SignedInRequest, int], str]
@@ -128,11 +131,11 @@ def _valid(request: SignedInRequest, pk: int, form: Form) -> dict[str, Any]:
     raise actions.Conflict(" ".join(str(error) for errors in form.errors.values() for error in errors))
 
 
-def _detail(request: SignedInRequest, pk: int, comment_form: CommentForm | None = None) -> HttpResponse:
+def _detail(request: SignedInRequest, pk: int, refused: CommentForm | None = None) -> HttpResponse:
     user = request.user
     ticket = Ticket.objects.visible_to(user).for_page().filter(pk=pk).first()
     if ticket is None:
-        return _not_found(request)
+        return _not_found(request, unsaved=refused)
     comments = ticket.comments.select_related("author")
     if not policy.may_see_internal(user):
         comments = comments.filter(is_internal=False)
@@ -143,10 +146,10 @@ def _detail(request: SignedInRequest, pk: int, comment_form: CommentForm | None 
         "history": ticket.events.select_related("actor") if policy.is_staff(user) else None,
         **_controls(user, ticket),
     }
-    if policy.may_comment(user, ticket):
-        context["comment_form"] = comment_form or CommentForm(
-            may_be_internal=policy.may_comment_internally(user, ticket)
-        )
+    if not policy.may_comment(user, ticket):
+        context["unsaved"] = refused
+    else:
+        context["comment_form"] = refused or CommentForm(may_be_internal=policy.may_comment_internally(user, ticket))
     return render(request, "tickets/detail.html", context)
 
 
@@ -164,9 +167,9 @@ def _controls(user: User, ticket: Ticket) -> dict[str, Any]:
     return controls
 
 
-def _not_found(request: HttpRequest) -> HttpResponse:
-    """The page of a ticket that is not there for this person, the same with DEBUG."""
-    return render(request, "404.html", status=404)
+def _not_found(request: HttpRequest, unsaved: CommentForm | None = None) -> HttpResponse:
+    """The page of a ticket that is not there for this person, the same with DEBUG; a comment on it is not lost."""
+    return render(request, "404.html", {"unsaved": unsaved}, status=404)
 
 
 def _only_product() -> dict[str, Any]:

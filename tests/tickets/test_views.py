@@ -367,10 +367,45 @@ def test_a_comment_of_the_full_length_counts_each_line_end_once(as_user, custome
     assert Comment.objects.get().body == body
 
 
-def test_a_customer_who_says_internal_comments_publicly(as_user, customer, ticket):
-    as_user(customer).post(page(ticket, "comment"), {"body": "Hello", "is_internal": "on"})
+def test_what_was_meant_to_be_internal_is_never_published(as_user, customer, ticket):
+    response = as_user(customer).post(page(ticket, "comment"), {"body": "Between us", "is_internal": "on"})
 
-    assert Comment.objects.get().is_internal is False
+    assert "You may not write internal comments." in texts(response)
+    assert "Between us</textarea>" in texts(response)
+    assert nothing_written()
+
+
+@pytest.mark.parametrize("body", ["Half an hour of <work>", "x" * 20_001])
+def test_a_comment_on_a_ticket_closed_meanwhile_is_given_back(as_user, customer, product, body):
+    ticket = make_ticket(customer, product, status="closed")
+
+    response = as_user(customer).post(page(ticket, "comment"), {"body": body})
+
+    assert f"{escape(body)}</textarea>" in texts(response)
+
+
+@pytest.mark.parametrize("body", ["Half an hour of <work>", "x" * 20_001])
+def test_a_comment_on_a_ticket_that_another_has_taken_is_given_back(
+    as_user, agent, other_agent, customer, product, body
+):
+    ticket = make_ticket(customer, product, assignee=other_agent)
+
+    response = as_user(agent).post(page(ticket, "comment"), {"body": body})
+
+    assert response.status_code == 404
+    assert f"{escape(body)}</textarea>" in texts(response)
+
+
+def test_a_ticket_that_takes_no_more_comes_back_with_its_form_filled(as_user, customer, product, monkeypatch):
+    def retired(*args, **kwargs):
+        raise actions.Conflict("This product takes no new tickets.")
+
+    monkeypatch.setattr(actions, "open_ticket", retired)
+    form = {"title": "Down", "body": "All of <it>", "product": product.pk, "priority": "low"}
+
+    response = as_user(customer).post("/tickets/new/", form)
+
+    assert "All of &lt;it&gt;</textarea>" in texts(response)
 
 
 def test_a_customer_sees_neither_internal_comments_nor_history(as_user, customer, agent, ticket):
