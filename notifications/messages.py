@@ -6,10 +6,12 @@ from typing import Any
 
 from django.template.loader import render_to_string
 from django.utils.formats import number_format
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, override
 
 from notifications.text import single_line, slack_escape
+from stega.labels import PRIORITY, STATUS
 
 SUBJECT_LIMIT = 150
 NAME_LIMIT = 200
@@ -82,7 +84,7 @@ def _sla_breached(payload: Payload, base_url: str) -> Letter:
         says=_("This ticket has passed its SLA deadline and is still open."),
         facts=(
             (_("Product"), single_line(payload["product_name"], NAME_LIMIT)),
-            (_("Priority"), _priority(payload["priority"])),
+            (_("Priority"), _label(PRIORITY, payload["priority"])),
             (_("Open for"), _hours(payload["elapsed_hours"])),
         ),
         why=_("You get this mail because the ticket is assigned to you, or to nobody and you are an admin."),
@@ -105,7 +107,7 @@ def _status_changed(payload: Payload, base_url: str) -> Letter:
         base_url,
         subject=_("Status changed: %(title)s"),
         says=_("Your ticket has a new status."),
-        facts=((_("Before"), _status(payload["old_status"])), (_("Now"), _status(payload["new_status"]))),
+        facts=((_("Before"), _label(STATUS, payload["old_status"])), (_("Now"), _label(STATUS, payload["new_status"]))),
         why=_("You get this mail because you opened the ticket."),
     )
 
@@ -172,7 +174,7 @@ def _sla_breached_post(payload: Payload, base_url: str) -> str:
         (
             f":rotating_light: *{_('SLA breached')}*: <{_ticket_url(payload, base_url)}|{link_text}>",
             f"{_('Product')}: {product}",
-            f"{_('Priority')}: {slack_escape(_priority(payload['priority']), NAME_LIMIT)}",
+            f"{_('Priority')}: {slack_escape(_label(PRIORITY, payload['priority']), NAME_LIMIT)}",
             f"{_('Open for')}: {_hours(payload['elapsed_hours'])}",
         )
     )
@@ -208,20 +210,9 @@ def _average(hours: float | None) -> str:
     return _("%(hours)s h") % {"hours": number_format(hours, 1)}
 
 
-def _priority(value: str) -> str:
-    names = {"low": _("Low"), "medium": _("Medium"), "high": _("High"), "critical": _("Critical")}
-    return names.get(value) or single_line(value, NAME_LIMIT)
-
-
-def _status(value: str) -> str:
-    names = {
-        "open": _("Open"),
-        "in_progress": _("In progress"),
-        "waiting": _("Waiting"),
-        "resolved": _("Resolved"),
-        "closed": _("Closed"),
-    }
-    return names.get(value) or single_line(value, NAME_LIMIT)
+def _label(labels: Mapping[str, str | Promise], value: str) -> str:
+    """The word for it; the value itself when a later version sent it."""
+    return str(labels.get(value) or single_line(value, NAME_LIMIT))
 
 
 LETTERS: dict[str, Callable[[Payload, str], Letter]] = {

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
+
+from stega import labels
 
 
 class Priority(StrEnum):
@@ -16,15 +17,8 @@ class Priority(StrEnum):
 
     @property
     def label(self) -> str | Promise:
-        return _LABELS[self]
+        return labels.PRIORITY[self]
 
-
-_LABELS: dict[Priority, str | Promise] = {
-    Priority.LOW: _("Low"),
-    Priority.MEDIUM: _("Medium"),
-    Priority.HIGH: _("High"),
-    Priority.CRITICAL: _("Critical"),
-}
 
 DEFAULT_MINUTES: dict[Priority, int] = {
     Priority.LOW: 72 * 60,

@@ -4,7 +4,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
+
+from stega import labels
 
 
 class Status(StrEnum):
@@ -16,16 +17,8 @@ class Status(StrEnum):
 
     @property
     def label(self) -> str | Promise:
-        return _LABELS[self]
+        return labels.STATUS[self]
 
-
-_LABELS: dict[Status, str | Promise] = {
-    Status.OPEN: _("Open"),
-    Status.IN_PROGRESS: _("In progress"),
-    Status.WAITING: _("Waiting for customer"),
-    Status.RESOLVED: _("Resolved"),
-    Status.CLOSED: _("Closed"),
-}
 
 TRANSITIONS: dict[Status, tuple[Status, ...]] = {
     Status.OPEN: (Status.IN_PROGRESS, Status.WAITING, Status.RESOLVED, Status.CLOSED),

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 from django.urls import resolve
+from django.utils.translation import override
 from hypothesis import given
 from hypothesis import strategies as st
 
 from notifications import messages
+from tickets.sla import Priority
+from tickets.workflow import Status
 
 BASE_URL = "https://help.example.com"
 PAYLOADS: dict[str, dict[str, Any]] = {
@@ -180,6 +183,26 @@ def test_a_title_with_percent_signs_is_no_format():
 
 def test_a_status_of_a_later_version_is_shown_as_it_is():
     assert "Now: on_hold" in mail("ticket.status_changed", new_status="on_hold").text
+
+
+@pytest.mark.parametrize("language", ["en", "pt-br"])
+@pytest.mark.parametrize("status", Status)
+def test_a_mail_says_a_status_as_the_page_does(status, language):
+    text = mail("ticket.status_changed", language=language, old_status=status, new_status=status).text
+
+    with override(language):
+        assert f": {status.label}\n" in text
+
+
+@pytest.mark.parametrize("language", ["en", "pt-br"])
+@pytest.mark.parametrize("priority", Priority)
+def test_mail_and_post_say_a_priority_as_the_page_does(priority, language):
+    told = mail("ticket.sla_breached", language=language, priority=priority).text
+    posted = post(language=language, priority=priority)
+
+    with override(language):
+        assert f": {priority.label}\n" in told
+        assert f": {priority.label}\n" in posted
 
 
 def test_the_post_links_to_the_ticket_and_names_the_product():
