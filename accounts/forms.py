@@ -4,6 +4,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User, language_choices, time_zone_choices
+from stega.fields import LineField
 
 
 def profile_time_zones() -> list[tuple[str, str]]:
@@ -11,7 +12,7 @@ def profile_time_zones() -> list[tuple[str, str]]:
 
 
 class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    display_name = forms.CharField(label=_("Display name"), max_length=150, help_text=_("How others see you."))
+    display_name = LineField(label=_("Display name"), max_length=150, help_text=_("How others see you."))
     language = forms.ChoiceField(
         label=_("Language"), choices=language_choices, help_text=_("Of the pages and of the mail you get.")
     )
@@ -20,6 +21,3 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at 
     class Meta:
         model = User
         fields = ["display_name", "language", "time_zone"]
-
-    def clean_display_name(self) -> str:
-        return " ".join(str(self.cleaned_data["display_name"]).split())

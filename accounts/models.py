@@ -7,6 +7,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from accounts.roles import Role
+from stega.fields import Line
 
 __all__ = ["Role", "User"]
 
@@ -36,9 +37,7 @@ class User(AbstractUser):
         choices=[(role.value, role.label) for role in Role],
         default=Role.CUSTOMER.value,
     )
-    display_name = models.CharField(
-        _("display name"), max_length=150, blank=True, help_text=_("The username when left empty.")
-    )
+    display_name = Line(_("display name"), max_length=150, blank=True, help_text=_("The username when left empty."))
     language = models.CharField(
         _("language"),
         max_length=10,

@@ -2,18 +2,17 @@
 
 import re
 
+from stega.text import one_line
+
 ELLIPSIS = "…"
 DETAIL_LIMIT = 500
 """How much is kept of what another machine says about a failure."""
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
-# They turn the order of what follows, so that a subject shows something else than it says.
-_DIRECTION_OVERRIDES = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 
 def single_line(value: object, limit: int) -> str:
     """`value` as one printable line of at most `limit` characters; every kind of line break becomes a blank."""
-    text = _DIRECTION_OVERRIDES.sub("", _UNPRINTABLE.sub(" ", str(value)))
-    return cut(" ".join(text.split()), limit)
+    return cut(one_line(_UNPRINTABLE.sub(" ", str(value))), limit)
 
 
 def cut(text: str, limit: int) -> str:

@@ -1,6 +1,29 @@
 """Text that may be stored, shown and logged anywhere."""
 
+import re
 import traceback
+import unicodedata
+
+_UNSEEN = {"Cc", "Cf", "Cn", "Cs", "Zl", "Zp", "Zs"}
+# Letters and marks by category, and yet blank: fillers, the blank Braille pattern, joiners, variation selectors.
+_UNSEEN_LETTERS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_DIRECTION_OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def is_invisible(text: str) -> bool:
+    """Whether the text shows nothing at all, whatever it consists of."""
+    return all(unicodedata.category(sign) in _UNSEEN for sign in _UNSEEN_LETTERS.sub("", text))
+
+
+def without_overrides(text: str) -> str:
+    """The text without what turns the order of the text after it, so that it shows something else than it says."""
+    return _DIRECTION_OVERRIDES.sub("", text)
+
+
+def one_line(text: str) -> str:
+    return " ".join(without_overrides(text).split())
 
 
 def clean(text: str, limit: int) -> str:

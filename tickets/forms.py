@@ -6,6 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from accounts.roles import Role
+from stega.fields import LineField, TextField
 from tickets import policy
 from tickets.models import BODY_LENGTH, TITLE_LENGTH, Product, TicketQuerySet
 from tickets.sla import Priority
@@ -17,20 +18,11 @@ CHOOSE = ("", _("Choose…"))
 """Chosen first, and refused: a stray click on the button changes nothing."""
 
 
-class TextField(forms.CharField):
-    """Text of several lines, each ended by a line feed whatever the browser sends: a line end counts once."""
-
-    widget = forms.Textarea
-
-    def to_python(self, value: Any) -> str:
-        return super().to_python(value.replace("\r\n", "\n") if isinstance(value, str) else value) or ""
-
-
 class TicketForm(forms.Form):
     product = forms.ModelChoiceField(
         label=_("Product"), queryset=Product.objects.filter(is_active=True), empty_label=_("Choose a product")
     )
-    title = forms.CharField(label=_("Title"), max_length=TITLE_LENGTH, help_text=_("What is wrong, in a few words."))
+    title = LineField(label=_("Title"), max_length=TITLE_LENGTH, help_text=_("What is wrong, in a few words."))
     body = TextField(
         label=_("Description"),
         max_length=BODY_LENGTH,
@@ -38,9 +30,6 @@ class TicketForm(forms.Form):
         help_text=_("What you did, what you expected and what happened instead. Versions help."),
     )
     priority = forms.ChoiceField(label=_("Priority"), choices=PRIORITY_CHOICES, initial=Priority.MEDIUM.value)
-
-    def clean_title(self) -> str:
-        return " ".join(str(self.cleaned_data["title"]).split())
 
 
 class CommentForm(forms.Form):
@@ -113,7 +102,7 @@ class FilterForm(forms.Form):
     MINE = "me"
     NOBODY = "nobody"
 
-    q = forms.CharField(label=_("Search in titles"), max_length=TITLE_LENGTH, required=False)
+    q = LineField(label=_("Search in titles"), max_length=TITLE_LENGTH, required=False)
     status = forms.ChoiceField(label=_("Status"), choices=[("", _("Any")), *STATUS_CHOICES], required=False)
     priority = forms.ChoiceField(label=_("Priority"), choices=[("", _("Any")), *PRIORITY_CHOICES], required=False)
     product = forms.ModelChoiceField(

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.roles import Role
+from stega.fields import Line, Text
 from tickets.sla import DEFAULT_MINUTES, Priority
 from tickets.slack_webhook import validate_slack_webhook_url
 from tickets.workflow import RUNNING, Status
@@ -38,9 +39,9 @@ def sla_minutes(priority: Priority, verbose_name: StrOrPromise) -> models.Positi
 
 
 class Product(models.Model):
-    name = models.CharField(_("name"), max_length=100)
+    name = Line(_("name"), max_length=100)
     slug = models.SlugField(_("slug"), max_length=100, unique=True)
-    description = models.TextField(_("description"), max_length=2_000, blank=True)
+    description = Text(_("description"), max_length=2_000, blank=True)
     is_active = models.BooleanField(_("active"), default=True, help_text=_("Only active products take new tickets."))
     sla_critical_minutes = sla_minutes(Priority.CRITICAL, _("SLA for critical"))
     sla_high_minutes = sla_minutes(Priority.HIGH, _("SLA for high"))
@@ -77,7 +78,7 @@ class Product(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)
 
     @property
     def sla_policy(self) -> dict[Priority, int]:
@@ -161,8 +162,8 @@ class Ticket(models.Model):
     assignees = models.ManyToManyField(
         settings.AUTH_USER_MODEL, verbose_name=_("everybody ever assigned"), related_name="+", blank=True
     )
-    title = models.CharField(_("title"), max_length=TITLE_LENGTH)
-    body = models.TextField(_("description"), max_length=BODY_LENGTH)
+    title = Line(_("title"), max_length=TITLE_LENGTH)
+    body = Text(_("description"), max_length=BODY_LENGTH)
     status = models.CharField(
         _("status"),
         max_length=20,
@@ -229,7 +230,7 @@ class Comment(models.Model):
         Ticket, models.CASCADE, verbose_name=_("ticket"), related_name="comments", db_index=False
     )
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, verbose_name=_("author"), related_name="+")
-    body = models.TextField(_("comment"), max_length=BODY_LENGTH)
+    body = Text(_("comment"), max_length=BODY_LENGTH)
     is_internal = models.BooleanField(
         _("internal"), default=False, help_text=_("Only agents and admins see internal comments.")
     )
