@@ -20,7 +20,7 @@ def _created(payload: Mapping[str, Any]) -> str:
 
 def _assigned(payload: Mapping[str, Any]) -> str:
     if payload["assignee_name"] is None:
-        return _("took the ticket from %(previous)s") % {"previous": payload["previous_name"]}
+        return _("unassigned %(previous)s") % {"previous": payload["previous_name"]}
     if payload["previous_name"] is None:
         return _("assigned the ticket to %(assignee)s") % {"assignee": payload["assignee_name"]}
     names = {"previous": payload["previous_name"], "assignee": payload["assignee_name"]}

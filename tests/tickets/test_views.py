@@ -438,6 +438,7 @@ def test_the_history_says_every_kind_of_event(as_user, admin, agent, customer, p
     shown = texts(as_user(admin).get(page(ticket)))
 
     assert "assigned the ticket to Agent" in shown
+    assert "unassigned Agent" in shown
     assert "from “Open” to “Waiting for customer”" in shown
     assert "from “Low” to “High”" in shown
     assert "the SLA deadline has passed" in shown
@@ -486,6 +487,19 @@ def test_an_agent_takes_a_ticket_with_one_click(as_user, agent, ticket):
 
     ticket.refresh_from_db()
     assert (response.url, ticket.assignee) == (page(ticket), agent)
+
+
+@pytest.mark.parametrize(
+    ("who", "assigned", "told"), [("agent", False, True), ("agent", True, False), ("admin", False, False)]
+)
+def test_an_agent_is_told_how_to_change_what_nobody_has(
+    as_user, request, agent, customer, product, who, assigned, told
+):
+    ticket = make_ticket(customer, product, assignee=agent if assigned else None)
+
+    shown = texts(as_user(request.getfixturevalue(who)).get(page(ticket)))
+
+    assert ("Take this ticket to change its status." in shown) == told
 
 
 def test_who_comes_too_late_is_told_on_the_list(as_user, agent, other_agent, ticket):
