@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tickets import moments
+from stega import moments
 from tickets.models import Comment, Product, Ticket, TicketEvent
 from tickets.sla import Priority
 from tickets.slack_webhook import masked, validate_slack_webhook_url

@@ -9,7 +9,7 @@ from notifications.models import Channel, Delivery, MutedTicket
 register = template.Library()
 
 SHOWN = 100
-"""How many deliveries of one ticket the page lists, newest first."""
+"""How many deliveries of one ticket the page lists: the newest, in the order of its history."""
 
 
 @register.inclusion_tag("notifications/deliveries.html")
@@ -18,7 +18,9 @@ def ticket_deliveries(ticket_id: int) -> dict[str, Any]:
     deliveries = list(Delivery.objects.filter(ticket_id=ticket_id).order_by("-created_at", "-pk")[:SHOWN])
     ids = {int(each.recipient.removeprefix("user:")) for each in deliveries if each.channel == Channel.EMAIL}
     names = {f"user:{user.pk}": str(user) for user in User.objects.filter(pk__in=ids)}
-    lines = [(each, names.get(each.recipient, each.address), event_name(each.event_type)) for each in deliveries]
+    lines = [
+        (each, names.get(each.recipient, each.address), event_name(each.event_type)) for each in reversed(deliveries)
+    ]
     return {"lines": lines}
 
 

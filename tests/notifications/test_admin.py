@@ -57,3 +57,7 @@ def test_the_circuits_can_be_read(superuser_client):
     Circuit.objects.create(line="smtp mail.example.com:25", failures=3, detail="451 later")
 
     assert "451 later" in superuser_client.get("/admin/notifications/circuit/").content.decode()
+
+
+def test_the_ledger_calls_an_event_as_the_ticket_page_does(superuser_client, delivery):
+    assert '<td class="field-event">SLA breached</td>' in superuser_client.get(LIST).content.decode()

@@ -45,6 +45,17 @@ def test_the_ledger_names_who_was_told_and_by_which_channel():
     assert "Printers" in shown
 
 
+def test_the_ledger_is_in_the_order_of_the_history_with_its_times():
+    delivery(address="first@example.com")
+    delivery(address="second@example.com")
+
+    shown = ledger()
+
+    assert shown.index("first@example.com") < shown.index("second@example.com")
+    assert shown.count("just now</time>") == 2
+    assert "(UTC)" in shown
+
+
 def test_the_ledger_says_why_not_and_after_how_many_tries():
     delivery(state=State.FAILED, attempts=3, reason="The mail server refused", detail="550 <b>no</b>")
 

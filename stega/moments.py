@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 MINUTE = timedelta(minutes=1)
@@ -18,6 +20,11 @@ def span(duration: timedelta) -> str:
     if duration < 2 * DAY:
         return _("%(count)d h") % {"count": duration // HOUR}
     return _("%(count)d d") % {"count": duration // DAY}
+
+
+def exact(moment: datetime) -> str:
+    """The date and the time of day, with the zone they are meant in."""
+    return f"{date_format(timezone.localtime(moment), 'DATETIME_FORMAT')} ({timezone.get_current_timezone_name()})"
 
 
 def until(moment: datetime, now: datetime) -> str:

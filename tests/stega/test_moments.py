@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import translation
 
-from tickets import moments
+from stega import moments
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
