@@ -2,16 +2,20 @@
 
 import logging
 from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
+from accounts.middleware import time_zone
 from accounts.models import Role, User
 from notifications import messages
 from notifications.delivery import Notice, deliver
+from notifications.messages import Circumstances, Reason
 from notifications.models import Channel, reasons_to_skip
-from stega.audience import TicketAudience, ticket_audience
+from stega.audience import TicketAudience, comment_text, ticket_audience
 from stega.pgque import catalogue
 from stega.pgque.consumer import Handler, Message
 
@@ -40,7 +44,9 @@ def sla_breached(message: Message) -> list[Notice]:
     people = _user(message, ticket.assignee_id)
     if all(_unreachable(user) for user in people):
         people += _admins()
-    return [*_mails(message, people), _post(message, ticket)]
+    seen = Circumstances(due_at=ticket.sla_due_at, open_for=_open_for(ticket))
+    mails = [mail for user in people for mail in _mails(message, [user], replace(seen, reason=_concern(user, ticket)))]
+    return [*mails, _post(message, ticket, seen)]
 
 
 def assigned(message: Message) -> list[Notice]:
@@ -50,7 +56,8 @@ def assigned(message: Message) -> list[Notice]:
     if ticket is None or assignee_id == message.payload["actor_id"]:
         return []
     moved_on = "" if ticket.assignee_id == assignee_id else gettext_noop("No longer the assignee")
-    return _mails(message, _user(message, assignee_id), skip=moved_on)
+    seen = Circumstances(Reason.ASSIGNEE, actor=_name(message.payload["actor_id"]))
+    return _mails(message, _user(message, assignee_id), seen, skip=moved_on)
 
 
 def tell_author(message: Message) -> list[Notice]:
@@ -58,17 +65,26 @@ def tell_author(message: Message) -> list[Notice]:
     ticket = _ticket(message)
     if ticket is None or ticket.author_id == message.payload["actor_id"]:
         return []
-    return _mails(message, _user(message, ticket.author_id))
+    actor = _name(message.payload["actor_id"])
+    reachable = [str(user) for user in _user(message, ticket.assignee_id) if not _unreachable(user)]
+    seen = Circumstances(Reason.AUTHOR, actor=actor, assignee=reachable[0] if reachable else "")
+    return _mails(message, _user(message, ticket.author_id), seen)
 
 
 def comment_added(message: Message) -> list[Notice]:
-    """The author and the assignee of the ticket, except who wrote the comment."""
+    """The author and the assignee of the ticket, except who wrote the comment and who may not read it."""
     ticket = _ticket(message)
     if ticket is None:
         return []
-    concerned = dict.fromkeys((ticket.author_id, ticket.assignee_id))
-    concerned.pop(message.payload["author_id"], None)
-    return [notice for user_id in concerned for notice in _mails(message, _user(message, user_id))]
+    writer_id, comment_id = message.payload["author_id"], message.payload["comment_id"]
+    concerned = {user_id for user_id in (ticket.author_id, ticket.assignee_id) if user_id not in (writer_id, None)}
+    notices = []
+    for user in User.objects.filter(pk__in=concerned).order_by("pk"):
+        text = comment_text(comment_id, user.pk)
+        seen = Circumstances(_concern(user, ticket), actor=_name(writer_id), comment=text or "")
+        unreadable = gettext_noop("The comment is gone, or not for this person") if text is None else ""
+        notices += _mails(message, [user], seen, skip=unreadable)
+    return notices
 
 
 def weekly_report(message: Message) -> list[Notice]:
@@ -110,6 +126,23 @@ def _user(message: Message, user_id: int | None) -> list[User]:
     return users
 
 
+def _name(user_id: int | None) -> str:
+    """The name of who did it; empty when that was Stega, or is nobody any more."""
+    user = User.objects.filter(pk=user_id).first() if user_id is not None else None
+    return str(user) if user else ""
+
+
+def _concern(user: User, ticket: TicketAudience) -> Reason:
+    if user.pk == ticket.assignee_id:
+        return Reason.ASSIGNEE
+    return Reason.AUTHOR if user.pk == ticket.author_id else Reason.ADMIN
+
+
+def _open_for(ticket: TicketAudience) -> timedelta | None:
+    """From the opening to the breach; None when the breach is forgotten by now."""
+    return ticket.sla_breached_at - ticket.opened_at if ticket.sla_breached_at else None
+
+
 def _admins() -> list[User]:
     return list(User.objects.filter(role=Role.ADMIN, is_active=True).order_by("pk"))
 
@@ -121,7 +154,9 @@ def _unreachable(user: User) -> str:
     return "" if user.email else gettext_noop("The user has no e-mail address")
 
 
-def _mails(message: Message, users: Collection[User], *, skip: str = "") -> list[Notice]:
+def _mails(
+    message: Message, users: Collection[User], seen: Circumstances = messages.UNKNOWN, *, skip: str = ""
+) -> list[Notice]:
     chosen = reasons_to_skip(message.type, message.payload.get("ticket_id"), [user.pk for user in users])
     return [
         Notice(
@@ -136,6 +171,7 @@ def _mails(message: Message, users: Collection[User], *, skip: str = "") -> list
                 message.payload,
                 language=user.language or settings.LANGUAGE_CODE,
                 base_url=settings.STEGA_BASE_URL,
+                seen=replace(seen, zone=time_zone(user.time_zone)),
             ),
             name=str(user),
             target=user.email,
@@ -145,7 +181,7 @@ def _mails(message: Message, users: Collection[User], *, skip: str = "") -> list
     ]
 
 
-def _post(message: Message, ticket: TicketAudience) -> Notice:
+def _post(message: Message, ticket: TicketAudience, seen: Circumstances) -> Notice:
     return Notice(
         event_key=message.key,
         event_type=message.type,
@@ -154,7 +190,11 @@ def _post(message: Message, ticket: TicketAudience) -> Notice:
         recipient=f"product:{ticket.product_id}",
         address=ticket.product_name,
         wording=messages.slack(
-            message.type, message.payload, language=settings.LANGUAGE_CODE, base_url=settings.STEGA_BASE_URL
+            message.type,
+            message.payload,
+            language=settings.LANGUAGE_CODE,
+            base_url=settings.STEGA_BASE_URL,
+            seen=seen,
         ),
         target=ticket.slack_webhook_url,
         skip="" if ticket.slack_webhook_url else gettext_noop("The product has no Slack webhook"),

@@ -2,7 +2,7 @@
 
 import re
 
-from stega.text import one_line
+from stega.text import one_line, without_overrides
 
 ELLIPSIS = "…"
 DETAIL_LIMIT = 500
@@ -13,6 +13,12 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 def single_line(value: object, limit: int) -> str:
     """`value` as one printable line of at most `limit` characters; every kind of line break becomes a blank."""
     return cut(one_line(_UNPRINTABLE.sub(" ", str(value))), limit)
+
+
+def lines(value: object, limit: int) -> str:
+    """`value` as printable lines of at most `limit` characters together."""
+    kept = (_UNPRINTABLE.sub(" ", without_overrides(line)).rstrip() for line in str(value).splitlines())
+    return cut("\n".join(kept).strip("\n"), limit)
 
 
 def cut(text: str, limit: int) -> str:

@@ -1,6 +1,7 @@
 """How `notifications` learns whom a ticket concerns without importing `tickets`: through settings.AUDIENCE."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -19,6 +20,9 @@ class TicketAudience:
     status: str
     author_id: int
     assignee_id: int | None
+    opened_at: datetime
+    sla_due_at: datetime
+    sla_breached_at: datetime | None
     participant_ids: frozenset[int]
     """Author, assignee and everybody who wrote a public comment."""
     slack_webhook_url: str = field(repr=False)
@@ -30,6 +34,8 @@ class _AudienceModule(Protocol):
 
     def product_slack_webhook(self, product_id: int) -> str: ...
 
+    def comment_text(self, comment_id: int, reader_id: int) -> str | None: ...
+
 
 def ticket_audience(ticket_id: int) -> TicketAudience | None:
     """None when the ticket is gone."""
@@ -38,6 +44,11 @@ def ticket_audience(ticket_id: int) -> TicketAudience | None:
 
 def product_slack_webhook(product_id: int) -> str:
     return _module().product_slack_webhook(product_id)
+
+
+def comment_text(comment_id: int, reader_id: int) -> str | None:
+    """A public comment; None when it is gone, internal or on a ticket that the reader may not see."""
+    return _module().comment_text(comment_id, reader_id)
 
 
 def _module() -> _AudienceModule:

@@ -1,5 +1,6 @@
 """Answers `stega.audience`: whom a ticket concerns, from current data."""
 
+from accounts.models import User
 from stega.audience import TicketAudience
 from tickets.models import Comment, Product, Ticket
 
@@ -19,6 +20,9 @@ def ticket_audience(ticket_id: int) -> TicketAudience | None:
         status=ticket.status,
         author_id=ticket.author_id,
         assignee_id=ticket.assignee_id,
+        opened_at=ticket.created_at,
+        sla_due_at=ticket.sla_due_at,
+        sla_breached_at=ticket.sla_breached_at,
         participant_ids=frozenset(person for person in people if person is not None),
         slack_webhook_url=ticket.product.slack_webhook_url,
     )
@@ -27,3 +31,12 @@ def ticket_audience(ticket_id: int) -> TicketAudience | None:
 def product_slack_webhook(product_id: int) -> str:
     """The Slack webhook of a product; empty when it has none or is gone."""
     return Product.objects.filter(pk=product_id).values_list("slack_webhook_url", flat=True).first() or ""
+
+
+def comment_text(comment_id: int, reader_id: int) -> str | None:
+    reader = User.objects.filter(pk=reader_id).first()
+    comment = Comment.objects.filter(pk=comment_id, is_internal=False).first()
+    if reader is None or comment is None:
+        return None
+    is_visible = Ticket.objects.visible_to(reader).filter(pk=comment.ticket_id).exists()
+    return comment.body if is_visible else None

@@ -3,6 +3,7 @@
 from stega.audience import TicketAudience
 
 tickets: dict[int, TicketAudience] = {}
+comments: dict[int, str] = {}
 
 
 def ticket_audience(ticket_id: int) -> TicketAudience | None:
@@ -11,3 +12,7 @@ def ticket_audience(ticket_id: int) -> TicketAudience | None:
 
 def product_slack_webhook(product_id: int) -> str:
     return next((each.slack_webhook_url for each in tickets.values() if each.product_id == product_id), "")
+
+
+def comment_text(comment_id: int, reader_id: int) -> str | None:
+    return comments.get(comment_id)

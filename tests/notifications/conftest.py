@@ -1,6 +1,7 @@
 """Real receivers on loopback with the settings that send to them; people, and a ticket that concerns them."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.support.mailbox import Mailbox
 from tests.support.receivers import WebhookReceiver
 
 TICKET_ID = 12
+OPENED_AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -57,10 +59,14 @@ def ticket(people, settings, monkeypatch):
         status="open",
         author_id=people["author"].pk,
         assignee_id=people["assignee"].pk,
+        opened_at=OPENED_AT,
+        sla_due_at=OPENED_AT + timedelta(minutes=1),
+        sla_breached_at=OPENED_AT + timedelta(minutes=3),
         participant_ids=frozenset(),
         slack_webhook_url="",
     )
     monkeypatch.setattr(audience, "tickets", {TICKET_ID: first})
+    monkeypatch.setattr(audience, "comments", {3: "Have you tried water?"})
 
     def change(**changes):
         audience.tickets[TICKET_ID] = replace(audience.tickets[TICKET_ID], **changes)

@@ -147,6 +147,46 @@ def test_a_comment_is_told_once_to_who_is_author_and_assignee(ticket, people):
     assert told("ticket.comment_added", author_id=people["admin"].pk) == ["author"]
 
 
+def test_a_comment_that_is_gone_or_not_for_the_reader_is_not_told(ticket, people, monkeypatch):
+    monkeypatch.setattr(audience, "comments", {})
+
+    assert set(skipped("ticket.comment_added", author_id=people["admin"].pk).values()) == {
+        "The comment is gone, or not for this person"
+    }
+
+
+def texts(event_type, **changes):
+    return {each.name: each.wording.text for each in notices(event_type, **changes)}
+
+
+def test_a_comment_mail_says_who_wrote_what_and_why_each_is_told(ticket, people):
+    mails = texts("ticket.comment_added", author_id=people["admin"].pk)
+
+    assert "admin wrote on this ticket:\n\n> Have you tried water?" in mails["author"]
+    assert "because you opened the ticket." in mails["author"]
+    assert "because the ticket is assigned to you." in mails["assignee"]
+
+
+def test_an_alert_says_the_deadline_the_minutes_and_why(ticket):
+    ticket(assignee_id=None)
+
+    mails = texts("ticket.sla_breached", elapsed_hours=0)
+
+    assert "Deadline: March 1, 2026, 9:01 a.m. (UTC)\nOpen for: 3 min\n" in mails["admin"]
+    assert "Open for: 3 min" in mails[""]
+    assert "because you are an admin" in mails["admin"]
+
+
+@pytest.mark.parametrize(("is_active", "told_of_comments"), [(True, True), (False, False)])
+def test_a_resolved_mail_names_who_is_told_of_a_comment(ticket, people, is_active, told_of_comments):
+    User.objects.filter(username="assignee").update(is_active=is_active)
+
+    text = texts("ticket.resolved", actor_id=people["admin"].pk)["author"]
+
+    assert "admin resolved your ticket." in text
+    assert ("assignee is told" in text) == told_of_comments
+
+
 def test_the_weekly_report_goes_to_every_active_admin(people):
     User.objects.filter(username="admin2").update(is_active=False)
 

@@ -2,7 +2,9 @@
 
 import html
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.urls import resolve
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifications import messages
+from notifications.messages import Circumstances, Reason
 from tickets.sla import Priority
 from tickets.workflow import Status
 
@@ -50,13 +53,14 @@ PAYLOADS: dict[str, dict[str, Any]] = {
 }
 
 
-def mail(event_type, *, language="en", **changes):
-    return messages.mail(event_type, {**PAYLOADS[event_type], **changes}, language=language, base_url=BASE_URL)
+def mail(event_type, *, language="en", seen=messages.UNKNOWN, **changes):
+    payload = {**PAYLOADS[event_type], **changes}
+    return messages.mail(event_type, payload, language=language, base_url=BASE_URL, seen=seen)
 
 
-def post(*, language="en", **changes):
+def post(*, language="en", seen=messages.UNKNOWN, **changes):
     payload = {**PAYLOADS["ticket.sla_breached"], **changes}
-    return messages.slack("ticket.sla_breached", payload, language=language, base_url=BASE_URL).text
+    return messages.slack("ticket.sla_breached", payload, language=language, base_url=BASE_URL, seen=seen).text
 
 
 def visible(markup):
@@ -114,6 +118,70 @@ def test_every_event_has_a_name_for_staff(event_type):
 
 def test_an_event_of_a_later_version_is_named_by_its_type():
     assert messages.event_name("ticket.merged") == "ticket.merged"
+
+
+def test_an_alert_says_the_deadline_and_the_minutes_below_an_hour():
+    seen = Circumstances(due_at=datetime(2026, 3, 1, 9, 1, tzinfo=UTC), open_for=timedelta(minutes=3, seconds=59))
+
+    told = [mail("ticket.sla_breached", elapsed_hours=0, seen=seen).text, post(elapsed_hours=0, seen=seen)]
+
+    for text in told:
+        assert "Deadline: March 1, 2026, 9:01 a.m. (UTC)\nOpen for: 3 min" in text
+
+
+def test_a_deadline_is_told_in_the_zone_of_its_reader():
+    seen = Circumstances(due_at=datetime(2026, 3, 1, 23, 30, tzinfo=UTC), zone=ZoneInfo("Asia/Tokyo"))
+
+    assert "Deadline: March 2, 2026, 8:30 a.m. (Asia/Tokyo)\n" in mail("ticket.sla_breached", seen=seen).text
+
+
+@pytest.mark.parametrize(
+    ("event_type", "said"),
+    [
+        ("ticket.assigned", "Ana assigned this ticket to you."),
+        ("ticket.status_changed", "Ana changed the status of your ticket."),
+        ("ticket.comment_added", "Ana wrote on this ticket:"),
+        ("ticket.resolved", "Ana resolved your ticket."),
+    ],
+)
+def test_a_mail_says_who_did_it(event_type, said):
+    wording = mail(event_type, seen=Circumstances(actor="Ana"))
+
+    assert said in wording.text
+    assert said in wording.html
+
+
+def test_a_mail_about_a_comment_quotes_it():
+    wording = mail("ticket.comment_added", seen=Circumstances(comment="First <b>\r\n\r\nSecond\n-- \nForged"))
+
+    assert "\n> First <b>\n>\n> Second\n> --\n> Forged\n" in wording.text
+    assert "First &lt;b&gt;\n\nSecond\n--\nForged</blockquote>" in wording.html
+
+
+def test_a_long_comment_is_cut():
+    assert mail("ticket.comment_added", seen=Circumstances(comment="x" * 20_000)).text.count("x") < 2_020
+
+
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [
+        ("author", "because you opened the ticket."),
+        ("assignee", "because the ticket is assigned to you."),
+        ("admin", "because you are an admin and no assignee of the ticket can be told."),
+    ],
+)
+@pytest.mark.parametrize("event_type", ["ticket.sla_breached", "ticket.comment_added"])
+def test_a_mail_says_exactly_why_it_comes(event_type, reason, why):
+    assert mail(event_type, seen=Circumstances(Reason(reason))).text.endswith(f"-- \nYou get this mail {why}\n")
+
+
+@pytest.mark.parametrize(
+    ("assignee", "next_step"), [("Ana", "write a comment: Ana is told."), ("", "write a comment on the ticket.")]
+)
+def test_a_resolved_mail_promises_only_what_happens(assignee, next_step):
+    seen = Circumstances(assignee=assignee)
+
+    assert f"If the problem is still there, {next_step}" in mail("ticket.resolved", seen=seen).text
 
 
 def test_one_hour_is_singular():
@@ -231,9 +299,11 @@ def test_the_longest_post_stays_within_what_slack_takes():
 @given(st.text(st.characters(codec=None)), st.sampled_from(["en", "pt-br"]))
 def test_hostile_text_never_becomes_structure(text, language):
     wording = mail("ticket.sla_breached", language=language, title=text, product_name=text)
+    comment = mail("ticket.comment_added", language=language, seen=Circumstances(comment=text, actor=text))
     slack = post(language=language, title=text, product_name=text)
 
     assert len(wording.subject.splitlines()) == 1
     assert re.findall(r"<[a-z]+", wording.html) == re.findall(r"<[a-z]+", mail("ticket.sla_breached").html)
+    assert set(re.findall(r"<[a-z]+", comment.html)) <= set(re.findall(r"<[a-z]+", wording.html)) | {"<blockquote"}
     assert len(slack.splitlines()) == 4
     assert slack.count("<") == slack.count(">") == 1

@@ -1,6 +1,6 @@
 import pytest
 
-from stega.audience import product_slack_webhook, ticket_audience
+from stega.audience import comment_text, product_slack_webhook, ticket_audience
 from tests.factories import make_product, make_ticket
 from tickets import actions
 
@@ -41,3 +41,23 @@ def test_the_webhook_of_a_product_is_found():
 
 def test_a_product_that_is_gone_has_no_webhook():
     assert product_slack_webhook(4711) == ""
+
+
+def test_a_public_comment_is_read_by_who_may_see_the_ticket(customer, outsider, other_agent, agent, product):
+    ticket = make_ticket(customer, product, assignee=agent)
+    comment = actions.comment(agent, ticket.pk, "A public word")
+
+    read = [comment_text(comment.pk, reader.pk) for reader in (customer, agent, outsider, other_agent)]
+
+    assert read == ["A public word", "A public word", None, None]
+
+
+def test_an_internal_comment_is_given_to_nobody(customer, agent, product):
+    ticket = make_ticket(customer, product, assignee=agent)
+    comment = actions.comment(agent, ticket.pk, "Between us", internal=True)
+
+    assert [comment_text(comment.pk, reader.pk) for reader in (customer, agent)] == [None, None]
+
+
+def test_a_comment_or_a_reader_that_is_gone_gives_no_text(customer):
+    assert [comment_text(4711, customer.pk), comment_text(4711, 4711)] == [None, None]
