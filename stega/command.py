@@ -2,23 +2,52 @@
 
 from argparse import ArgumentTypeError
 from math import isfinite
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from stega import heartbeat
 from stega.preparation import require_prepared
-from stega.process import Process, stop_on_signals
+from stega.process import Process
+from stega.startup import refuse
+from stega.stopping import stop_on_signals
 
 
-class ProcessCommand(BaseCommand):
+class HealthChecked(BaseCommand):
+    """A command whose processes have a heartbeat; with `--check` it looks at theirs instead of starting another."""
+
+    process_name = ""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="tell whether those that run on this machine are well: exit code 0 or 1",
+        )
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        if not options.get("check"):
+            return super().execute(*args, **options)
+        is_well, line = heartbeat.check(self.process_name)
+        if not is_well:
+            refuse(line)
+        self.stdout.write(line)
+        return None
+
+
+class ProcessCommand(HealthChecked):
     """A command that runs a Process until SIGTERM or Ctrl+C (exit code 0; a second signal kills)."""
 
     def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("--once", action="store_true", help="work until nothing is left to do, then end")
 
     def run_process(self, process: Process, *, once: bool) -> None:
         """Run it. What it needs and does not find at the start ends it with one clear line and exit code 1."""
         for alias in process.aliases:
             require_prepared(alias)
+        process.heartbeat = heartbeat.Heartbeat(self.process_name)
         with stop_on_signals(process):
             process.run(until_idle=once)
 

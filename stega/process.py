@@ -4,15 +4,14 @@ import logging
 import os
 import random
 import select
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from django.db import DatabaseError, InterfaceError, connections
 
+from stega.heartbeat import Heartbeat
 from stega.outages import is_outage
 
 logger = logging.getLogger(__name__)
@@ -51,6 +50,7 @@ class Process:
         self.stopping = False
         self.steps = 0
         self.wakeups: list[Wakeup] = []
+        self.heartbeat: Heartbeat | None = None
         self._failures = 0
         self._pipe_read, self._pipe_write = os.pipe()
         os.set_blocking(self._pipe_write, False)
@@ -74,18 +74,20 @@ class Process:
     def run(self, *, until_idle: bool = False) -> None:
         """Work until `stop()`; with `until_idle`, until a step finds nothing. An outage at the start escapes."""
         self._name_connections()
-        self.setup()
-        logger.info("%s started (%s)", self.name, self.describe())
+        if self.heartbeat:
+            self.heartbeat.start()
         try:
-            while not self.stopping:
-                wait = self._next(until_idle)
-                if wait is None:
-                    break
-                if wait and not self.stopping:
-                    self.wait(wait)
+            self.setup()
+            logger.info("%s started (%s)", self.name, self.describe())
+            self._loop(until_idle)
+        except Exception as error:
+            if not (self.stopping and is_outage(error)):
+                raise
         finally:
             with suppress(DatabaseError, InterfaceError):
                 self.teardown()
+            if self.heartbeat:
+                self.heartbeat.end()
             logger.info("%s stopped after %d steps", self.name, self.steps)
 
     def stop(self) -> None:
@@ -100,6 +102,19 @@ class Process:
             return
         readable = [self._pipe_read, *(wakeup.fileno() for wakeup in self.wakeups)]
         select.select(readable, [], [], max(0.0, seconds))
+
+    def beat(self, wait: float = 0.0) -> None:
+        """Tell health checks that all is well, and will be during a wait of so many seconds."""
+        if self.heartbeat:
+            self.heartbeat.beat(wait)
+
+    def _loop(self, until_idle: bool) -> None:
+        while not self.stopping:
+            wait = self._next(until_idle)
+            if wait is None:
+                break
+            if wait and not self.stopping:
+                self.wait(wait)
 
     def _next(self, until_idle: bool) -> float | None:
         """Take one step; the seconds to wait before the next, None for the end."""
@@ -116,6 +131,7 @@ class Process:
             logger.info("%s goes on after %d failed tries", self.name, self._failures)
         self._failures = 0
         self.steps += 1
+        self.beat(wait)
         return None if until_idle and not busy else wait
 
     def _back_off(self, error: Exception) -> float:
@@ -135,22 +151,3 @@ class Process:
                 options["application_name"] = self.name
                 if not connections[alias].in_atomic_block:
                     connections[alias].close()
-
-
-@contextmanager
-def stop_on_signals(process: Process) -> Iterator[None]:
-    """SIGTERM and SIGINT ask the process to stop; a second one kills it. Main thread only."""
-    previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        for each in previous:
-            signal.signal(each, signal.SIG_DFL)
-        process.stop()
-
-    for number in previous:
-        signal.signal(number, ask)
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

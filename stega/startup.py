@@ -22,9 +22,9 @@ def refusing_clearly(exit_code: int = 1) -> Iterator[None]:
     try:
         yield
     except ImproperlyConfigured as error:
-        _refuse(str(error), exit_code)
+        refuse(str(error), exit_code)
     except (OperationalError, InterfaceError) as error:
-        _refuse(unreachable(error), exit_code)
+        refuse(unreachable(error), exit_code)
 
 
 def require_web() -> None:
@@ -34,7 +34,7 @@ def require_web() -> None:
             raise ImproperlyConfigured(f"{message.id}: {message.msg} {message.hint or ''}".strip())
 
 
-def _refuse(message: str, exit_code: int) -> None:
+def refuse(message: str, exit_code: int = 1) -> None:
     print(f"stega: {message}", file=sys.stderr)  # noqa: T201 - this is the command's own voice
     sys.exit(exit_code)
 

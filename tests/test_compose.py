@@ -86,6 +86,11 @@ def test_every_process_can_be_scaled_and_gets_its_sigterm():
     assert SERVICES["sla-breach-worker"]["scale"] == 2
 
 
+@pytest.mark.parametrize("name", [name for name in PROCESSES.values() if name != "web"])
+def test_the_health_of_a_process_is_what_its_own_command_says(name):
+    assert SERVICES[name]["healthcheck"]["test"] == ["CMD", *SERVICES[name]["command"], "--check"]
+
+
 def test_all_of_stega_is_one_image_that_does_not_run_as_root():
     dockerfile = (ROOT / "Dockerfile").read_text()
 

@@ -7,6 +7,7 @@ import random
 import socket
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from os import getpid
@@ -32,6 +33,7 @@ RETRY_CAP_SECONDS = 3600.0
 REASON_LIMIT = 500
 MOST_DEATHS = 3
 """How many processes may die of one message; then it is a dead letter, and its neighbours go on."""
+GIVE_BACK_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,8 @@ class Consumer(Process):
             self._progress = Progress(batch_id, self._was_left_open(batch_id))
         if self._handle_batch(self._progress):
             self._finish(self._progress)
+        elif self.member:
+            self._give_up_rest(self._progress)
         return True
 
     def _open_batch(self) -> int | None:
@@ -201,14 +205,18 @@ class Consumer(Process):
                 continue
             if self.stopping:
                 return False
-            if self._toucher:
-                self._toucher.moved()
+            self._moved()
             failure = (self._handle_noted if progress.was_left_open else self._handle)(event, progress.batch_id)
             if failure:
                 progress.failures.append(failure)
             progress.handled_up_to = event.id
             self.handled += 1
         return True
+
+    def _moved(self) -> None:
+        self.beat()
+        if self._toucher:
+            self._toucher.moved()
 
     def _events(self, batch_id: int) -> Iterator[client.Event]:
         return client.batch_events(batch_id, self.page)
@@ -288,6 +296,24 @@ class Consumer(Process):
         self._progress = None
         if self._toucher:
             self._toucher.rest()
+
+    def _give_up_rest(self, progress: Progress) -> None:
+        """Send what a stopping member has not handled back to its group, at once; unless it is too much to do quickly.
+
+        Then, and when the database refuses, the batch stays open, and what is in it comes again a minute after the
+        member has left, or when it is taken over.
+        """
+        give_up_at = self.clock() + GIVE_BACK_SECONDS
+        with suppress(client.BatchGone, DatabaseError, TimeoutError), transaction.atomic(using=client.ALIAS):
+            for failure in progress.failures:
+                self._give_back(progress.batch_id, failure)
+            for event in self._events(progress.batch_id):
+                if event.id > progress.handled_up_to:
+                    client.event_retry(progress.batch_id, event.id, 0)
+                if self.clock() > give_up_at:
+                    raise TimeoutError
+            client.ack(progress.batch_id)
+            MessageInHand.objects.forget(self.instance)
 
     def _start_toucher(self, member: str) -> Toucher:
         toucher = Toucher(self.queue, self.name, member, self.dead_interval, settings.HANDLER_PATIENCE_SECONDS)

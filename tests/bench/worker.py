@@ -16,7 +16,7 @@ def main(expected: int) -> None:
     django.setup()
     from stega.pgque.catalogue import NOTIFICATION_WORKER
     from stega.pgque.consumer import Consumer, Message
-    from stega.process import stop_on_signals
+    from stega.stopping import stop_on_signals
 
     moments: list[float] = []
     latencies: list[float] = []

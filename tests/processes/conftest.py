@@ -1,5 +1,7 @@
 """What the process tests share: an empty Stega, real receivers, its processes."""
 
+import sys
+import uuid
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from django.db import connections
 from stega.pgque import client
 from stega.pgque.bootstrap import bootstrap
 from tests.support import processes
+from tests.support.event_log import tick
 from tests.support.mailbox import Mailbox
 from tests.support.receivers import WebhookReceiver
 
@@ -48,9 +51,11 @@ def slack():
 
 
 @pytest.fixture
-def env(event_log, mailbox):
+def env(event_log, mailbox, tmp_path):
     """The environment of Stega's processes: mail goes to the mailbox, and nothing waits long."""
     return processes.environment(
+        STEGA_RUN_DIR=tmp_path / "run",
+        HEALTHY_SECONDS=3,
         EMAIL_HOST=mailbox.host,
         EMAIL_PORT=mailbox.port,
         EMAIL_TIMEOUT=1,
@@ -82,3 +87,31 @@ def site(env):
     process, address = processes.web(env)
     with process:
         yield address
+
+
+@pytest.fixture
+def send(settings):
+    """Send messages of one batch, numbered from 1, each with what the worker shall do."""
+
+    def send(*verbs):
+        for number, verb in enumerate(verbs, 1):
+            payload = {"user_id": number, "email": "customer@example.com", "display_name": verb}
+            client.insert_event(settings.PGQUE_QUEUE, "ticket.welcome", payload, str(uuid.uuid4()))
+        tick(settings.PGQUE_QUEUE)
+
+    return send
+
+
+@pytest.fixture
+def work(env):
+    """Start `tests.support.worker`; every one is killed at the end."""
+    with ExitStack() as started:
+
+        def work(*arguments, saying="started"):
+            command = [sys.executable, "-m", "tests.support.worker", *map(str, arguments)]
+            changed = {**env, "DJANGO_SETTINGS_MODULE": "stega.settings"}
+            worker = started.enter_context(processes.RunningProcess(*command, env=changed))
+            worker.wait_for(saying)
+            return worker
+
+        yield work

@@ -2,48 +2,15 @@
 
 import os
 import signal
-import sys
-import uuid
-from contextlib import ExitStack
 
 import pytest
 from django.db import connections
 
 from stega.models import MessageInHand
-from stega.pgque import client
-from tests.support.event_log import dead_letters, retries, tick
-from tests.support.processes import RunningProcess
+from tests.support.event_log import dead_letters, retries
 from tests.support.waiting import wait_until
 
 PLAIN, GROUP = "notification_worker", "sla_breach_dispatcher"
-
-
-@pytest.fixture
-def send(settings):
-    """Send messages of one batch, numbered from 1, each with what the worker shall do."""
-
-    def send(*verbs):
-        for number, verb in enumerate(verbs, 1):
-            payload = {"user_id": number, "email": "customer@example.com", "display_name": verb}
-            client.insert_event(settings.PGQUE_QUEUE, "ticket.welcome", payload, str(uuid.uuid4()))
-        tick(settings.PGQUE_QUEUE)
-
-    return send
-
-
-@pytest.fixture
-def work(env):
-    """Start `tests.support.worker`; every one is killed at the end."""
-    with ExitStack() as started:
-
-        def work(*arguments, saying="started"):
-            command = [sys.executable, "-m", "tests.support.worker", *map(str, arguments)]
-            changed = {**env, "DJANGO_SETTINGS_MODULE": "stega.settings"}
-            worker = started.enter_context(RunningProcess(*command, env=changed))
-            worker.wait_for(saying)
-            return worker
-
-        yield work
 
 
 def handled(worker):

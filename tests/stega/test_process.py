@@ -1,13 +1,11 @@
 """stega/process.py: the only loop."""
 
-import os
-import signal
 import threading
 
 import pytest
 from django.db import InterfaceError, OperationalError
 
-from stega.process import Process, stop_on_signals
+from stega.process import Process
 
 
 class Scripted(Process):
@@ -104,25 +102,6 @@ def test_an_outage_at_the_start_escapes():
 
     with pytest.raises(OperationalError):
         Unreachable().run()
-
-
-def test_the_first_signal_stops_and_gives_the_second_its_default():
-    process = Scripted()
-
-    with stop_on_signals(process):
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert process.stopping
-        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-        assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
-
-
-def test_the_handlers_of_before_come_back():
-    before = signal.getsignal(signal.SIGTERM)
-
-    with stop_on_signals(Scripted()):
-        pass
-
-    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_a_pending_wakeup_ends_the_wait_at_once():

@@ -74,6 +74,9 @@ class RunningProcess:
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(timeout)
 
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
     def interrupt(self, timeout: float = 15) -> int:
         """Ctrl+C, which reaches the whole foreground group; the process's exit code."""
         os.killpg(self._process.pid, signal.SIGINT)

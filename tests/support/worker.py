@@ -19,7 +19,7 @@ import django
 def main(name: str, dead_interval: str = "") -> None:
     django.setup()
     from stega.pgque.consumer import Consumer, Message
-    from stega.process import stop_on_signals
+    from stega.stopping import stop_on_signals
     from tests.support.waiting import wait_until
 
     def handle(message: Message) -> None:

@@ -14,6 +14,7 @@ class Command(ProcessCommand):
         "Tell people about tickets, accounts and reports by e-mail and Slack. Run one or more: one works, the others "
         "stand by. Stop it with SIGTERM or Ctrl+C: it finishes the current message."
     )
+    process_name = "notification_worker"
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)

@@ -14,6 +14,7 @@ class Command(ProcessCommand):
         "Tell people about breached SLAs by e-mail and Slack. Run as many as needed: they share the work as members of "
         "one group. Stop it with SIGTERM or Ctrl+C: it finishes the current message."
     )
+    process_name = "sla_breach_worker"
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)

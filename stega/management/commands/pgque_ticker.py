@@ -12,6 +12,7 @@ class Command(ProcessCommand):
         "Tick the queues, bring due retries back, rotate tables. Run one or more: one leads, the others stand by. "
         "Stop it with SIGTERM or Ctrl+C."
     )
+    process_name = "pgque_ticker"
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)

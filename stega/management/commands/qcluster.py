@@ -1,18 +1,30 @@
+import sys
 from typing import Any
 
 from django.db import connections
 from django_q.management.commands.qcluster import Command as QCluster
 
 from stega import schedules
+from stega.command import HealthChecked
 from stega.preparation import require_prepared
 
 
-class Command(QCluster):  # type: ignore[misc]  # django-q2 ships no types
-    """django-q2's own command, which would start and then fail for ever where a database is not prepared."""
+class Command(HealthChecked, QCluster):  # type: ignore[misc]  # django-q2 ships no types
+    help = (
+        "Run tasks: relay the outbox, publish events, scan SLAs. Run one or more. Stop it with SIGTERM or Ctrl+C: it "
+        "finishes the tasks at hand."
+    )
+    process_name = "qcluster"
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Raises ImproperlyConfigured where django-q2 would start, and fail for ever on an unprepared database."""
+        from stega.cluster import Cluster
+
         for alias in ("default", "jobs"):
             require_prepared(alias)
         schedules.install()
         connections.close_all()  # before the cluster forks
-        super().handle(*args, **options)
+        if options["run_once"] or options["cluster_name"]:
+            super().handle(*args, **options)
+        else:
+            sys.exit(Cluster().run())

@@ -282,6 +282,40 @@ def test_a_stop_leaves_the_rest_of_the_batch_for_the_next_start(queue, consumer,
     assert recorder.users == [1, 2, 3]
 
 
+@pytest.fixture
+def stopping_member(queue):
+    """A member that is asked to stop while it handles the first message."""
+    client.subscribe(queue, catalogue.SLA_BREACH_DISPATCHER)
+    member = Consumer(catalogue.SLA_BREACH_DISPATCHER, {}, group=True)
+    member.handlers = {"ticket.welcome": lambda message: member.stop()}
+    return member
+
+
+def test_a_stopping_member_gives_the_rest_of_its_batch_back_at_once(queue, stopping_member, recorder):
+    send(queue, 1, 2, 3)
+
+    stopping_member.run()
+    while client.maint_retry_events():
+        pass
+    tick(queue)
+    Consumer(catalogue.SLA_BREACH_DISPATCHER, {"ticket.welcome": recorder}, group=True).run(until_idle=True)
+
+    assert recorder.users == [2, 3]
+
+
+def test_a_stopping_member_with_too_much_left_leaves_it_to_the_retry_queue(
+    queue, stopping_member, recorder, monkeypatch
+):
+    monkeypatch.setattr("stega.pgque.consumer.GIVE_BACK_SECONDS", -1.0)
+    send(queue, 1, 2, 3)
+
+    stopping_member.run()
+    make_retries_due(queue)
+    Consumer(catalogue.SLA_BREACH_DISPATCHER, {"ticket.welcome": recorder}, group=True).run(until_idle=True)
+
+    assert recorder.users == [1, 2, 3]
+
+
 def test_an_empty_batch_does_not_stop_the_way_to_the_next_event(queue, consumer, recorder):
     for _ in range(200):
         tick(queue)

@@ -1,0 +1,109 @@
+"""django-q2's cluster as a process of Stega: with a heartbeat, an end in time, and a restart when it is stuck."""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from multiprocessing import Array, Value
+from types import FrameType
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connections
+from django_q import cluster
+from django_q.models import OrmQ
+
+from stega.heartbeat import Heartbeat
+from stega.routers import home
+from stega.stopping import Deadline
+
+logger = logging.getLogger(__name__)
+
+STUCK_SECONDS = 10.0
+"""How long work may lie before workers that all are idle: one of them died with the queue's lock in its hand."""
+
+
+class Sentinel(cluster.Sentinel):  # type: ignore[misc]  # django-q2 ships no types
+    """Guards the workers, and tells the main process that it does so and who they are."""
+
+    def __init__(self, beat: Any, children: Any, *args: Any, **kwargs: Any) -> None:
+        self.beat, self.children = beat, children
+        self.moved_at = time.monotonic()
+        super().__init__(*args, **kwargs)
+
+    def status(self) -> Any:
+        """Called by django-q2 at every round of the guard."""
+        now = time.monotonic()
+        if self.task_queue.empty() or any(worker.timer.value != -1 for worker in self.pool):
+            self.moved_at = now
+        if now - self.moved_at < STUCK_SECONDS:
+            self.beat.value = now
+        processes = [process for process in (*self.pool, self.monitor, self.pusher) if process and process.pid]
+        self.children[: len(processes)] = [process.pid for process in processes]
+        return super().status()
+
+
+class Cluster(cluster.Cluster):  # type: ignore[misc]
+    """The main process. It ends with exit code 1, and takes the workers with it, when the guard has died or is stuck.
+
+    Tasks that were cut come again after TASK_RETRY_SECONDS.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beat = Value("d", time.monotonic(), lock=False)
+        self.children = Array("i", settings.Q_CLUSTER["workers"] + 16, lock=False)
+        self.is_asked_to_stop = False
+        self.deadline: Deadline | None = None
+
+    def run(self) -> int:
+        """Work until a signal, or until the guard fails; the exit code."""
+        cluster.Sentinel = partial(Sentinel, self.beat, self.children)
+        heartbeat = Heartbeat("qcluster")
+        heartbeat.start()
+        self.start()
+        self.deadline = Deadline()  # a thread, so after the fork
+        self.deadline.expire = self.abandon  # type: ignore[method-assign]
+        while self.sentinel.is_alive() and not self._is_stuck():
+            if time.monotonic() - self.beat.value < 2 and self._reaches_its_queue():
+                heartbeat.beat()
+            self.sentinel.join(1.0)
+        heartbeat.end()
+        if self.is_asked_to_stop and not self.sentinel.is_alive():
+            return 0
+        logger.critical("The cluster's guard %s: ends, to be started again", "hangs" if self._is_stuck() else "died")
+        self.kill()
+        return 1
+
+    def sig_handler(self, signum: int, frame: FrameType | None) -> None:
+        if self.sentinel is None:
+            os._exit(0)
+        self.is_asked_to_stop = True
+        if self.deadline:
+            self.deadline.begin()
+        super().sig_handler(signum, frame)
+
+    def abandon(self) -> None:
+        self.kill()
+        os._exit(0)
+
+    def kill(self) -> None:
+        pids: Sequence[int] = [self.sentinel.pid, *self.children]
+        for pid in filter(None, pids):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _reaches_its_queue(self) -> bool:
+        try:
+            OrmQ.objects.exists()
+        except (DatabaseError, InterfaceError):
+            connections[home("django_q")].close()
+            return False
+        return True
+
+    def _is_stuck(self) -> bool:
+        stuck: bool = time.monotonic() - self.beat.value > settings.HEALTHY_SECONDS
+        return stuck

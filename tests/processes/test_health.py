@@ -1,0 +1,114 @@
+"""--check: what a health check learns about a process, and what stops and starts do to it."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from datetime import timedelta
+
+import psutil
+import pytest
+from django.db import connections, transaction
+from django.utils import timezone
+
+from stega import outbox
+from stega.models import OutboxEntry
+from tests.processes.test_faults import PROCESSES
+from tests.support import servers
+from tests.support.processes import manage
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def check(env):
+    """The exit code of `--check`, which must take one line to say it."""
+
+    def check(command):
+        with manage(command, "--check", env=env) as checking:
+            code = checking.wait()
+            assert checking.output.count("\n") == 1, checking.output
+            return code
+
+    return check
+
+
+@pytest.fixture
+def people_to_welcome(customer):
+    """Five entries in the outbox, due for the sweep."""
+    with transaction.atomic():
+        for _ in range(5):
+            outbox.enqueue("send_welcome_notification", customer.pk)
+    OutboxEntry.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+
+
+@pytest.mark.parametrize(("command", "saying"), PROCESSES.items())
+def test_a_process_is_well_while_it_runs(start, check, command, saying):
+    before = check(command)
+    process = start(command, saying=saying)
+    wait_until(lambda: check(command) == 0, timeout=20)
+
+    process.terminate()
+
+    assert (before, check(command)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "alias"), [("pgque_ticker", "events"), ("notification_worker", "events"), ("qcluster", "jobs")]
+)
+def test_a_process_that_cannot_reach_its_database_is_not_well_until_it_can(start, check, command, alias):
+    start(command, saying=PROCESSES[command])
+    wait_until(lambda: check(command) == 0, timeout=20)
+    connections[alias].close()
+    servers.by_alias[alias].stop()
+    try:
+        wait_until(lambda: check(command) == 1, timeout=20)
+    finally:
+        servers.by_alias[alias].start()
+
+    wait_until(lambda: check(command) == 0, timeout=30)
+
+
+def test_a_cluster_whose_guard_is_killed_ends_with_all_its_workers(start):
+    cluster = start("qcluster", saying="ready for work")
+    (guard,) = children(cluster.pid)
+    workers = wait_until(lambda: children(guard), timeout=5)
+
+    os.kill(guard, signal.SIGKILL)
+
+    assert cluster.wait() == 1
+    wait_until(lambda: not any(is_running(pid) for pid in workers), timeout=5)
+
+
+def test_a_cluster_whose_guard_hangs_ends(start):
+    cluster = start("qcluster", saying="running")
+    (guard,) = children(cluster.pid)
+
+    os.kill(guard, signal.SIGSTOP)
+
+    assert cluster.wait() == 1
+
+
+def test_a_cluster_whose_worker_died_with_the_queues_lock_does_its_tasks_or_ends(start, people_to_welcome):
+    cluster = start("qcluster", saying="ready for work")
+    (guard,) = children(cluster.pid)
+    wait_until(lambda: len(children(guard)) >= 3, timeout=5)
+    os.kill(children(guard)[0], signal.SIGKILL)  # the worker, which waits for work
+
+    outbox.sweep()
+
+    wait_until(lambda: not OutboxEntry.objects.open().exists() or has_ended(cluster), timeout=30)
+    assert not has_ended(cluster) or cluster.wait() == 1
+
+
+def children(pid):
+    return sorted(child.pid for child in psutil.Process(pid).children())
+
+
+def has_ended(process):
+    with suppress(subprocess.TimeoutExpired, AssertionError):
+        return process.wait(0) is not None
+    return False
+
+
+def is_running(pid):
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
