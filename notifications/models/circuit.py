@@ -29,16 +29,24 @@ class CircuitQuerySet(models.QuerySet["Circuit"]):
 
         With a `pace`, an early caller reserves the next free slot, and comes back with `has_slot` when it is due.
         """
-        wait = models.ExpressionWrapper(models.F("retry_at") - Now(), output_field=models.DurationField())
-        failures, left = self.filter(line=line).values_list("failures", wait).first() or (0, None)
-        if left is not None:
-            seconds = left.total_seconds()
+        failures, seconds = self._state(line)
+        if seconds is not None:
             if seconds > 0 or not self._begin_probe(line):
                 return Admission(max(seconds, 1.0))
             return Admission(is_probe=True)
         if pace and not has_slot:
             return Admission(self._reserve(line, pace), is_slot=True, failures=failures)
         return Admission(failures=failures)
+
+    def _state(self, line: str) -> tuple[int, float | None]:
+        """Failures in a row, and the seconds to the next try. Raw: the ORM takes a quarter of a mail's time for it."""
+        statement = """
+            select failures, extract(epoch from retry_at - statement_timestamp())::float8
+            from notifications_circuit where line = %s
+        """
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(statement, [line])
+            return cursor.fetchone() or (0, None)
 
     def _begin_probe(self, line: str) -> bool:
         lease = datetime.timedelta(seconds=settings.DELIVERY_LEASE_SECONDS)

@@ -62,7 +62,7 @@ def _prepare() -> None:
 
 def main() -> int:
     with databases():
-        from tests.bench import figures
+        from tests.bench import delivery, figures
 
         measured: list[Figure] = []
         measures: list[Callable[[], list[Figure]]] = [
@@ -70,6 +70,8 @@ def main() -> int:
             figures.throughput,
             figures.enqueue_cost,
             figures.memory,
+            delivery.mails,
+            delivery.members,
         ]
         for measure in measures:
             print(f"measuring {measure.__name__.replace('_', ' ')} ...", file=sys.stderr, flush=True)  # noqa: T201

@@ -32,7 +32,7 @@ def latency() -> list[Figure]:
     At random moments: an even rhythm would stay in step with the ticker's.
     """
     moments = random.Random(20)
-    round_trip = median_milliseconds([_timed(lambda: client.version()) for _ in range(200)])
+    round_trip = median_milliseconds([timed(lambda: client.version()) for _ in range(200)])
     with _ticker(), _worker(EVENTS_FOR_LATENCY) as worker:
         for number in range(EVENTS_FOR_LATENCY):
             _pause_until(worker.started + (number + moments.random()) / 20)
@@ -53,7 +53,7 @@ def throughput() -> list[Figure]:
     with _worker(EVENTS_FOR_THROUGHPUT) as worker:
         first, last = worker.result()["moments"]
     rate = EVENTS_FOR_THROUGHPUT / (last - first)
-    raw = EVENTS_FOR_THROUGHPUT / _timed(_read_as_many_rows)
+    raw = EVENTS_FOR_THROUGHPUT / timed(_read_as_many_rows)
     limit = f"plain select, fetched and parsed: {raw:,.0f} rows/s ({rate / raw:.2f})"
     return [Figure("notification worker, empty handler", f"{rate:,.0f} events/s", ">= 5,000", rate >= 5_000, limit)]
 
@@ -70,7 +70,7 @@ def enqueue_cost() -> list[Figure]:
 
     for _ in range(20):
         change(True)
-    pairs = [(_timed(lambda: change(False)), _timed(lambda: change(True))) for _ in range(300)]
+    pairs = [(timed(lambda: change(False)), timed(lambda: change(True))) for _ in range(300)]
     without, with_task = (median_milliseconds(list(column)) for column in zip(*pairs, strict=True))
     added = with_task - without
     limit = f"the same transaction without: {without:.2f} ms"
@@ -140,11 +140,11 @@ def _send(count: int, *, chunk: int, ticks: bool) -> None:
     for _ in range(0, count, chunk):
         client.send_batch(settings.PGQUE_QUEUE, "ticket.welcome", [payload] * chunk)
         if ticks:
-            _tick()
-    _tick()
+            tick()
+    tick()
 
 
-def _tick() -> None:
+def tick() -> None:
     client.force_next_tick(settings.PGQUE_QUEUE)
     client.ticker()
 
@@ -160,7 +160,7 @@ def _read_as_many_rows() -> None:
                 json.loads(row[5])
 
 
-def _timed(function: Callable[[], object]) -> float:
+def timed(function: Callable[[], object]) -> float:
     begin = time.perf_counter()
     function()
     return time.perf_counter() - begin
