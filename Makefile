@@ -8,7 +8,7 @@ PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 PYTHON = .venv/bin/python
 VENV = .venv/stega-installed
 
-.PHONY: help run test check bench bench-engine fmt build-sql messages clean
+.PHONY: help run test check bench bench-engine soak-engine fmt build-sql messages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ bench: $(VENV) ## measure latency, throughput, the cost of enqueueing, memory an
 
 bench-engine: $(VENV) ## measure the event log engine beside raw SQL; BENCH_ARGUMENTS=--quick for a first look
 	@exec $(PYTHON) -m tests.bench.engine $(BENCH_ARGUMENTS)
+
+soak-engine: $(VENV) ## run the event log engine beside an old transaction; SECONDS_OF_SOAK=60 for less than 10 minutes
+	@exec $(PYTHON) -m tests.bench.soak $(SECONDS_OF_SOAK)
 
 fmt: $(VENV) ## format the code and repair what the linter can
 	@$(PYTHON) -m ruff check --fix .
