@@ -12,12 +12,29 @@ from stega.fields import Line
 __all__ = ["Role", "User"]
 
 
+# Of the IANA time zone database.
+REGIONS = {
+    "Africa",
+    "America",
+    "Antarctica",
+    "Arctic",
+    "Asia",
+    "Atlantic",
+    "Australia",
+    "Europe",
+    "Indian",
+    "Pacific",
+}
+
+
 def language_choices() -> list[tuple[str, str]]:
-    return [(code, str(name)) for code, name in settings.LANGUAGES]
+    return list(settings.LANGUAGES)
 
 
 def time_zone_choices() -> list[tuple[str, str]]:
-    return [(name, name.replace("_", " ")) for name in sorted(zoneinfo.available_timezones())]
+    """The zones named after a place, and UTC: no abbreviations, no offsets, no former names of countries."""
+    names = (name for name in zoneinfo.available_timezones() if name == "UTC" or name.partition("/")[0] in REGIONS)
+    return [(name, name.replace("_", " ")) for name in sorted(names)]
 
 
 class User(AbstractUser):

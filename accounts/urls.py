@@ -1,4 +1,3 @@
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from accounts import views
@@ -7,6 +6,6 @@ app_name = "accounts"
 
 urlpatterns = [
     path("login/", views.SignInView.as_view(), name="login"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    path("logout/", views.SignOutView.as_view(), name="logout"),
     path("profile/", views.profile, name="profile"),
 ]

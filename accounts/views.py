@@ -1,7 +1,9 @@
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.views import LoginView, redirect_to_login
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
@@ -30,6 +32,22 @@ class SignInView(LoginView):
         assert isinstance(user, User)
         actions.sign_in(self.request, user)
         return HttpResponseRedirect(self.get_success_url())
+
+
+class SignOutView(LogoutView):
+    """Sign out when posted to; a visit, from a bookmark or by typing, gets the button to do so."""
+
+    http_method_names = ["get", "head", "post", "options"]
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        if not request.user.is_authenticated:
+            return redirect("accounts:login")
+        return render(request, "accounts/sign_out.html")
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        response = super().post(request, *args, **kwargs)
+        messages.success(request, _("You are signed out."))
+        return response
 
 
 def admin_sign_in(request: HttpRequest) -> HttpResponse:

@@ -5,7 +5,6 @@ from typing import Any
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
-from django.utils.translation import gettext_lazy as _
 
 from stega import env
 
@@ -207,7 +206,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 # Languages and time
-LANGUAGES = [("en", _("English")), ("pt-br", _("Portuguese"))]
+LANGUAGES = [("en", "English"), ("pt-br", "Português")]  # each in its own language
 LANGUAGE_CODE = env.choice("STEGA_LANGUAGE", "en", ("en", "pt-br"))  # when neither the user nor the browser says
 LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_TZ = True

@@ -69,6 +69,16 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic a
         (_("Slack"), {"fields": ["present_slack_webhook", "new_slack_webhook_url", "removes_slack_webhook"]}),
     ]
 
+    def get_fieldsets(self, request: HttpRequest, obj: Product | None = None) -> Any:
+        """What only a product that exists has is not asked about a new one."""
+        if obj is not None:
+            return self.fieldsets
+        told = ("created_at", "present_slack_webhook", "removes_slack_webhook")
+        return [
+            (title, {"fields": [name for name in options["fields"] if name not in told]})
+            for title, options in self.fieldsets
+        ]
+
     @admin.display(description=_("SLA, critical to low"))
     def sla(self, product: Product) -> str:
         return " / ".join(moments.minutes(product.sla_policy[priority]) for priority in reversed(Priority))

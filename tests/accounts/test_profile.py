@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone, translation
 
 from accounts.middleware import time_zone
-from accounts.models import User
+from accounts.models import User, time_zone_choices
 
 pytestmark = pytest.mark.django_db
 
@@ -88,3 +88,19 @@ def test_a_time_zone_nobody_knows_is_that_of_the_site(name):
 def language_of_tests():
     with translation.override("en"):
         yield
+
+
+def test_each_language_is_offered_by_its_own_name(as_user, customer):
+    User.objects.update(language="pt-br")
+
+    page = as_user(customer).get("/accounts/profile/").content.decode()
+
+    assert ">English</option>" in page
+    assert ">Português</option>" in page
+
+
+def test_the_zones_offered_are_places_and_utc():
+    names = {name for name, _label in time_zone_choices()}
+
+    assert names >= {"UTC", "America/Sao_Paulo", "Europe/Berlin", "Asia/Tokyo"}
+    assert not names & {"localtime", "Factory", "Etc/GMT+5", "EST", "US/Pacific", "posix/UTC", "GMT0"}

@@ -149,9 +149,32 @@ def test_who_is_signed_in_already_goes_on(as_user, customer):
 def test_signing_out_takes_a_post(as_user, customer):
     browser = as_user(customer)
 
-    assert browser.get("/accounts/logout/").status_code == 405
-    assert browser.post("/accounts/logout/").url == LOGIN
+    visit = browser.get("/accounts/logout/")
+    assert 'action="/accounts/logout/"' in visit.content.decode()
+    assert "_auth_user_id" in browser.session
+
+    response = browser.post("/accounts/logout/", follow=True)
+    assert response.redirect_chain == [(LOGIN, 302)]
+    assert "You are signed out." in response.content.decode()
     assert "_auth_user_id" not in browser.session
+
+
+def test_who_is_signed_out_already_is_asked_to_sign_in(client):
+    assert client.get("/accounts/logout/").url == LOGIN
+
+
+def test_the_page_keeps_where_the_person_was_going(client):
+    page = client.get(f"{LOGIN}?next=/tickets/new/").content.decode()
+
+    assert '<input type="hidden" name="next" value="/tickets/new/">' in page
+
+
+@pytest.mark.parametrize("language", ["en", "pt-br"])
+def test_each_language_is_offered_by_its_own_name(client, language):
+    page = client.get(LOGIN, headers={"accept-language": language}).content.decode()
+
+    assert ">English</button>" in page
+    assert ">Português</button>" in page
 
 
 @pytest.mark.parametrize(

@@ -103,3 +103,12 @@ def test_a_wrong_product_is_refused(browser, wrong):
 
     assert response.status_code == 200
     assert Product.objects.count() == 1
+
+
+def test_a_new_product_is_asked_only_what_it_can_have(as_user, admin):
+    page = as_user(admin).get("/admin/tickets/product/add/").content.decode()
+
+    assert "field-created_at" not in page
+    assert "field-removes_slack_webhook" not in page
+    assert "field-new_slack_webhook_url" in page
+    assert ">Stega</a>" in page
