@@ -9,6 +9,7 @@ from django.utils import timezone
 from accounts.models import User
 from stega.models import OutboxEntry
 from tickets.models import Product, Ticket
+from tickets.workflow import Status
 
 pytestmark = pytest.mark.django_db
 
@@ -58,6 +59,22 @@ def test_the_demo_shows_every_status():
         "resolved",
         "closed",
     }
+
+
+def test_the_times_of_a_demo_ticket_agree_with_its_history():
+    call_command("seed_demo")
+
+    for ticket in Ticket.objects.all():
+        moments = [event.created_at for event in ticket.events.all()]
+        resolved = [
+            event.created_at for event in ticket.events.all() if event.payload.get("new_status") == Status.RESOLVED
+        ]
+        comments = set(ticket.comments.values_list("created_at", flat=True))
+        assert moments == sorted(set(moments))
+        assert (ticket.created_at, ticket.updated_at) == (moments[0], moments[-1])
+        assert ticket.resolved_at == (resolved[0] if resolved else None)
+        assert comments <= set(moments)
+        assert ticket.resolved_at is None or ticket.resolved_at < ticket.sla_due_at
 
 
 def test_the_webhook_follows_the_address_of_the_site(settings):
