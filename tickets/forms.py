@@ -18,6 +18,10 @@ CHOOSE = ("", _("Choose…"))
 """Chosen first, and refused: a stray click on the button changes nothing."""
 
 
+UPDATED, DEADLINE, OPENED = "updated", "deadline", "opened"
+SORT_CHOICES = [(UPDATED, _("Latest change")), (DEADLINE, _("SLA deadline")), (OPENED, _("Opening"))]
+
+
 class TicketForm(forms.Form):
     product = forms.ModelChoiceField(
         label=_("Product"), queryset=Product.objects.filter(is_active=True), empty_label=_("Choose a product")
@@ -112,8 +116,10 @@ class FilterForm(forms.Form):
         label=_("Assigned to"), choices=[("", _("Anybody")), (MINE, _("Me")), (NOBODY, _("Nobody"))], required=False
     )
 
+    sort = forms.ChoiceField(label=_("Sort by"), choices=SORT_CHOICES, required=False)
+
     def __init__(self, data: Any, *, user: User) -> None:
-        super().__init__(data)
+        super().__init__({"sort": DEADLINE if policy.is_staff(user) else UPDATED, **data.dict()})
         self.user = user
         if not policy.is_staff(user):
             del self.fields["assigned"]
@@ -127,4 +133,10 @@ class FilterForm(forms.Form):
             tickets = tickets.filter(assignee=self.user)
         elif value("assigned") == self.NOBODY:
             tickets = tickets.filter(assignee=None)
-        return tickets
+        return self._sorted(tickets)
+
+    def _sorted(self, tickets: TicketQuerySet) -> TicketQuerySet:
+        sort = self.cleaned_data.get("sort")
+        if sort == DEADLINE:
+            return tickets.by_deadline()
+        return tickets.order_by("-created_at" if sort == OPENED else "-updated_at", "-pk")

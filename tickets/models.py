@@ -114,6 +114,12 @@ class TicketQuerySet(models.QuerySet["Ticket"]):
             return self.filter(models.Q(assignee=None) | models.Q(assignee=user) | models.Exists(assignments))
         return self.filter(author=user)
 
+    def by_deadline(self) -> TicketQuerySet:
+        """Overdue ones first, then by the time that is left; resolved and closed ones last, newest change first."""
+        is_done = models.Q(status__in=[Status.RESOLVED.value, Status.CLOSED.value])
+        deadline = models.Case(models.When(~is_done, then="sla_due_at"))
+        return self.order_by(deadline.asc(nulls_last=True), "-updated_at", "-pk")
+
     def for_page(self) -> TicketQuerySet:
         return self.select_related("product", "author", "assignee")
 

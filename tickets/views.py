@@ -27,7 +27,8 @@ def ticket_list(request: SignedInRequest) -> HttpResponse:
     page = Paginator(tickets, PAGE_SIZE).get_page(request.GET.get("page"))
     filters = request.GET.copy()
     filters.pop("page", None)
-    context = {"form": form, "page": page, "filters": filters.urlencode(), "is_filtered": any(filters.values())}
+    is_filtered = any(value for name, value in filters.items() if name != "sort")
+    context = {"form": form, "page": page, "filters": filters.urlencode(), "is_filtered": is_filtered}
     return render(request, "tickets/list.html", context)
 
 

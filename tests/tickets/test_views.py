@@ -101,6 +101,40 @@ def test_the_list_can_be_filtered(as_user, agent, customer, product, query, titl
     assert {ticket.title for ticket in response.context["page"]} == titles
 
 
+@pytest.mark.parametrize(
+    ("who", "query", "titles"),
+    [
+        ("customer", "", ["done", "soon", "late"]),
+        ("admin", "", ["late", "soon", "done"]),
+        ("admin", "sort=updated", ["done", "soon", "late"]),
+        ("admin", "sort=opened", ["late", "done", "soon"]),
+        ("customer", "sort=deadline", ["late", "soon", "done"]),
+        ("customer", "sort=nonsense", ["done", "soon", "late"]),
+    ],
+)
+def test_the_list_is_sorted_by_what_its_reader_needs(as_user, request, customer, product, who, query, titles):
+    now = timezone.now()
+    ages = {"late": (1, 9, -1), "soon": (3, 5, 1), "done": (2, 1, -2)}  # hours: opened, updated, due
+    for title, (opened, updated, due) in ages.items():
+        make_ticket(
+            customer,
+            product,
+            title=title,
+            status="resolved" if title == "done" else "waiting",
+            created_at=now - timedelta(hours=opened),
+            updated_at=now - timedelta(hours=updated),
+            due_in=timedelta(hours=due),
+        )
+
+    response = as_user(request.getfixturevalue(who)).get(f"/tickets/?{query}")
+
+    assert [ticket.title for ticket in response.context["page"]] == titles
+
+
+def test_sorting_is_no_filter(as_user, customer):
+    assert "There is no ticket here yet." in texts(as_user(customer).get("/tickets/?sort=opened"))
+
+
 def test_the_list_can_be_filtered_by_product(as_user, customer, product):
     other = make_product("Other")
     make_ticket(customer, product)
