@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
             name='UnwantedKind',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('assignment', 'A ticket is assigned to you'), ('status', 'Your ticket changes its status or is resolved'), ('comment', 'Somebody comments on your ticket'), ('report', 'The weekly report')], max_length=20, verbose_name='kind of mail')),
+                ('kind', models.CharField(choices=[('assignment', 'Tickets assigned to you'), ('status', 'A new status of your tickets'), ('comment', 'Comments on your tickets'), ('report', 'The weekly report')], max_length=20, verbose_name='kind of mail')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='user')),
             ],
             options={

@@ -1,7 +1,7 @@
 """`make bench-engine`: the figures of the event log engine, each beside raw SQL of the same shape.
 
-One throw-away server, synchronous_commit off. What is compared runs in turns, round after round; the ratio is the median
-of the rounds' ratios, so that a noisy machine spoils neither side alone. `--quick` takes shorter rounds.
+One throw-away server, synchronous_commit off. What is compared runs in turns, round after round; the ratio is the
+median of the rounds' ratios, so that a noisy machine spoils neither side alone. `--quick` takes shorter rounds.
 """
 
 import argparse
@@ -92,7 +92,8 @@ class Bench:
             )
             self.tick()
         self.connection.execute(
-            "insert into raw (ev_time, ev_type, ev_data) select now(), 'ticket.welcome', %s from generate_series(1, %s)",
+            "insert into raw (ev_time, ev_type, ev_data)"
+            " select now(), 'ticket.welcome', %s from generate_series(1, %s)",
             [PAYLOAD, batches * size],
         )
 
