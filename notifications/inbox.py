@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from pathlib import Path
 
@@ -23,6 +24,7 @@ class Mail:
     subject: str
     text: str
     message_id: str
+    sent_at: datetime
 
 
 class FileMailBackend(BaseEmailBackend):
@@ -71,4 +73,5 @@ def _parse(content: bytes) -> Mail:
         subject=str(message["Subject"]).strip(),  # folding may leave a blank in front
         text="" if body is None else str(body.get_content()),
         message_id=str(message["Message-ID"]),
+        sent_at=message["Date"].datetime.replace(tzinfo=UTC),  # as Django writes it: -0000, which reads as naive
     )

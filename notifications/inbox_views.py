@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import wraps
 
 from django.conf import settings
@@ -38,7 +37,8 @@ def inbox(request: HttpRequest) -> HttpResponseBase:
     """Captured mail and posts: a page, newest first, or with ?format=json all of them, oldest first."""
     mails, posts = captured.mails(), captured.posts()
     if request.GET.get("format") == "json":
-        return JsonResponse({"mail": [asdict(mail) for mail in mails], "slack": [{"text": text} for text in posts]})
+        told = [{name: getattr(mail, name) for name in ("to", "subject", "text", "message_id")} for mail in mails]
+        return JsonResponse({"mail": told, "slack": [{"text": text} for text in posts]})
     return render(request, "notifications/inbox.html", {"mails": mails[::-1], "posts": posts[::-1]})
 
 

@@ -107,6 +107,12 @@ def test_the_page_shows_newest_first(visitor):
     assert page.index("evening") < page.index("morning")
 
 
+def test_the_page_says_when_a_mail_was_sent(visitor):
+    send()
+
+    assert "just now</time>" in visitor.get(URL).content.decode()
+
+
 def test_the_page_shows_text_as_text(visitor):
     send(subject="<script>alert(1)</script>", text="<b>bold</b>")
     post(visitor, {"text": "<img src=x>"})
