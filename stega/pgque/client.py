@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import DatabaseError, connections, transaction
 
 ALIAS = "events"
@@ -107,12 +108,31 @@ def silent_windows(queue: str, consumer: str, silence: timedelta) -> list[int]:
 
 
 def batch_events(batch: int, page: int) -> Iterator[Event]:
-    """Every event of the batch, in pages of `page` through a held cursor: bounded memory, no transaction held."""
+    """Every event of the batch, in pages of `page` through a held cursor: bounded memory, no transaction held.
+
+    A pooler in transaction mode cannot hold a cursor: there each page is a query of its own.
+    """
+    if settings.EVENTS_POOLED:
+        yield from _batch_events_by_query(batch, page)
+        return
     with connections[ALIAS].chunked_cursor() as cursor:
         cursor.execute("select * from pgque.get_batch_events(%s)", [batch])
         while rows := cursor.fetchmany(page):
             for id, created_at, txid, retry, *rest in rows:
                 yield Event(id, created_at, txid, retry or 0, *rest)
+
+
+def _batch_events_by_query(batch: int, page: int) -> Iterator[Event]:
+    last_id, is_more = 0, True
+    while is_more:
+        sql = "select * from pgque.get_batch_events(%s) where ev_id > %s order by ev_id limit %s"
+        with connections[ALIAS].cursor() as cursor:
+            cursor.execute(sql, [batch, last_id, page])
+            rows = cursor.fetchall()
+        for id, created_at, txid, retry, *rest in rows:
+            yield Event(id, created_at, txid, retry or 0, *rest)
+            last_id = id
+        is_more = len(rows) == page
 
 
 def ack(batch: int) -> int:

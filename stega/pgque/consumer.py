@@ -18,7 +18,7 @@ from django.db import DatabaseError, transaction
 
 from stega.models import MessageInHand
 from stega.outages import is_outage
-from stega.pgque import catalogue, client
+from stega.pgque import catalogue, client, session
 from stega.pgque.leadership import Leadership
 from stega.pgque.listener import Listener
 from stega.pgque.publishing import event_key
@@ -154,7 +154,9 @@ class Consumer(Process):
             self._toucher = self._toucher or self._start_toucher(self.member)
         else:
             client.subscribe(self.queue, self.name)
-        self.wakeups = [Listener(self.queue)]
+        session.reset()
+        connection = session.connection()
+        self.wakeups = [Listener(self.queue, connection)] if connection else []
 
     def teardown(self) -> None:
         """A member leaves its group; what it had not handled of an open batch comes again by the retry queue."""

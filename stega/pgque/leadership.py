@@ -1,10 +1,11 @@
 """One of several instances leads: a session advisory lock on `events`, gone with its holder's connection."""
 
 import logging
+import time
 
-from django.db import connections
+from django.conf import settings
 
-from stega.pgque.client import ALIAS
+from stega.pgque import session
 
 logger = logging.getLogger(__name__)
 
@@ -20,11 +21,16 @@ class Leadership:
         self.terms = 0
         self._holding: object = None
         self._waiting = False
+        self._seen_at = 0.0
 
     def held(self) -> bool:
-        """Whether this process leads, trying to take the lead when it does not."""
-        connection = connections[ALIAS]
+        """Whether this process leads, trying to take the lead when it does not. Behind a pooler alone, all lead."""
+        connection = session.connection()
+        if connection is None:
+            self.terms = 1
+            return True
         if self._holding is not None and self._holding is connection.connection:
+            self._look_after_lock()
             return True
         with connection.cursor() as cursor:
             cursor.execute("select pg_try_advisory_lock(hashtext('stega'), hashtext(%s))", [self.name])
@@ -33,6 +39,12 @@ class Leadership:
         self.terms += bool(locked)
         self._say(locked)
         return bool(locked)
+
+    def _look_after_lock(self) -> None:
+        """Raise OperationalError within STANDBY_SECONDS when the lock went with a connection of its own."""
+        if time.monotonic() - self._seen_at > settings.STANDBY_SECONDS:
+            session.require_alive()
+            self._seen_at = time.monotonic()
 
     def _say(self, locked: bool) -> None:
         if locked:

@@ -3,16 +3,12 @@
 from typing import Any
 
 import psycopg
-from django.db import connections
-
-from stega.pgque.client import ALIAS
 
 
 class Listener:
-    """LISTENs on the queue's channel with the alias's own connection; ends with that connection."""
+    """LISTENs on the queue's channel; ends with the connection."""
 
-    def __init__(self, queue: str) -> None:
-        connection = connections[ALIAS]
+    def __init__(self, queue: str, connection: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"listen {connection.ops.quote_name('pgque_' + queue)}")
         self._connection: psycopg.Connection[Any] = connection.connection

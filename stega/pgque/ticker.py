@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from stega.outages import is_outage
-from stega.pgque import client
+from stega.pgque import client, session
 from stega.pgque.leadership import Leadership
 from stega.pgque.neglect import rotation_blockers, silent_members
 from stega.process import Process
@@ -65,6 +65,9 @@ class Ticker(Process):
 
     def describe(self) -> str:
         return f"tick each {self.interval * 1000:g} ms while events flow, {self.idle_interval * 1000:g} ms when idle"
+
+    def setup(self) -> None:
+        session.reset()
 
     def step(self) -> bool:
         if not self._leadership.held():

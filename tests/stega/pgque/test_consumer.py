@@ -477,6 +477,7 @@ def test_a_second_plain_consumer_stands_by_while_the_first_lives(queue, consumer
         assert consumer.step() is False
         other.connection.close()
 
+    wait_until(consumer._leadership.held, timeout=5)
     consumer.run(until_idle=True)
     assert recorder.users == [1]
 
