@@ -135,6 +135,14 @@ class History(RuleBasedStateMachine):
         producer.sent.clear()
         producer.is_open = False
 
+    @precondition(lambda self: self.tick_in_work is None)
+    @rule(number=st.integers(0, 2), count=st.integers(1, 3))
+    def publish(self, number: int, count: int) -> None:
+        """Send, commit and tick, as most events come."""
+        self.send(number, count, False, False)
+        self.end(number, True)
+        self.tick()
+
     # The ticker and maintenance.
 
     @precondition(lambda self: self.tick_in_work is None)
@@ -284,6 +292,12 @@ class History(RuleBasedStateMachine):
         else:
             retried = Event(event.id, event.payload, 0, (event.retry or 0) + 1, owner)
             self.waiting.setdefault((owner, event.id), retried)
+
+    @rule(name=st.sampled_from(sorted(READERS)), takes_over=st.booleans(), nacks=st.integers(0, 7))
+    def work(self, name: str, takes_over: bool, nacks: int) -> None:
+        """A whole batch at once, as most readers do it."""
+        self.receive(name, takes_over)
+        self.finish(name, nacks, True)
 
     @rule(name=st.sampled_from(sorted(READERS)))
     def crash(self, name: str) -> None:

@@ -1,10 +1,13 @@
 """The official Python client works on this engine, its error classes included."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pgque
 import psycopg
 import pytest
 
-from tests.support.engine import tick
+from tests.support.engine import send, tick
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -95,3 +98,38 @@ def test_what_a_transaction_sent_is_not_received_in_it(url, queue):
 
         assert client.receive(queue, "reader") == []
         assert client.conn.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+
+
+@pytest.mark.parametrize("subconsumer", [None, "a"])
+def test_the_clients_loop_handles_nacks_and_wakes_on_a_tick(sql, url, queue, subconsumer):
+    consumer = pgque.Consumer(
+        url, queue=queue, name="loop", poll_interval=5, retry_after=0, subconsumer=subconsumer, dead_interval=None
+    )
+    handled = []
+
+    @consumer.on("flaky")
+    def handle(message):
+        handled.append((message.payload, message.retry_count))
+        if message.retry_count is None:
+            raise RuntimeError("not yet")
+
+    def drive():
+        wait_until(lambda: handled, timeout=20)
+        wait_until(lambda: sql.value("select pgque.maint_retry_events()"), timeout=20)
+        tick(sql, queue)
+        wait_until(lambda: len(handled) == 2, timeout=20)
+        consumer.stop()
+        tick(sql, queue)
+
+    if subconsumer:
+        sql.rows("select pgque.subscribe_subconsumer(%s, 'loop', 'a')", [queue])
+    else:
+        sql.rows("select pgque.subscribe(%s, 'loop')", [queue])
+    send(sql, queue, '{"n": 1}', kind="flaky")
+    tick(sql, queue)
+    with ThreadPoolExecutor(1) as pool:
+        driver = pool.submit(drive)
+        consumer.start()
+        driver.result()
+
+    assert handled == [('{"n": 1}', None), ('{"n": 1}', 1)]

@@ -3065,90 +3065,28 @@ grant select on all sequences in schema pgque to pgque_reader;
 grant all on all tables in schema pgque to pgque_admin;
 grant all on all sequences in schema pgque to pgque_admin;
 
--- Producing.
-grant execute on function
-    pgque.dlq_replay(bigint),
-    pgque.dlq_replay_all(text),
-    pgque.insert_event(text, text, text),
-    pgque.insert_event(text, text, text, text, text, text, text),
-    pgque.send(text, jsonb),
-    pgque.send(text, text),
-    pgque.send(text, text, jsonb),
-    pgque.send(text, text, text),
-    pgque.send_batch(text, jsonb[]),
-    pgque.send_batch(text, text, jsonb[]),
-    pgque.send_batch(text, text, text[]),
-    pgque.send_batch(text, text[])
-to pgque_writer;
-
--- Consuming and looking.
-grant execute on function
-    pgque.ack(bigint),
-    pgque.dlq_inspect(text, integer),
-    pgque.engine_version(),
-    pgque.event_retry(bigint, bigint, integer),
-    pgque.event_retry(bigint, bigint, timestamptz),
-    pgque.finish_batch(bigint),
-    pgque.get_batch_events(bigint),
-    pgque.get_batch_info(bigint),
-    pgque.get_consumer_info(),
-    pgque.get_consumer_info(text),
-    pgque.get_consumer_info(text, text),
-    pgque.get_queue_info(),
-    pgque.get_queue_info(text),
-    pgque.nack(bigint, pgque.message, interval, text),
-    pgque.next_batch(text, text),
-    pgque.next_batch(text, text, text, interval),
-    pgque.next_batch_custom(text, text, interval, integer, interval),
-    pgque.next_batch_custom(text, text, text, interval, integer, interval, interval),
-    pgque.next_batch_info(text, text),
-    pgque.receive(text, text, integer),
-    pgque.receive_coop(text, text, text, integer, interval),
-    pgque.register_consumer(text, text),
-    pgque.register_consumer_at(text, text, bigint),
-    pgque.register_subconsumer(text, text, text, boolean),
-    pgque.subscribe(text, text),
-    pgque.subscribe_subconsumer(text, text, text, boolean),
-    pgque.touch_subconsumer(text, text, text),
-    pgque.unregister_consumer(text, text),
-    pgque.unregister_subconsumer(text, text, text, integer),
-    pgque.unsubscribe(text, text),
-    pgque.unsubscribe_subconsumer(text, text, text, integer),
-    pgque.version()
-to pgque_reader;
-
--- Administration; the admin is a member of both other roles.
-grant execute on function
-    pgque.batch_retry(bigint, integer),
-    pgque.create_queue(text),
-    pgque.current_event_table(text),
-    pgque.dlq_purge(text, interval),
-    pgque.drop_queue(text),
-    pgque.drop_queue(text, boolean),
-    pgque.event_dead(bigint, bigint, text, timestamptz, xid8, integer, text, text, text, text, text, text),
-    pgque.event_retry_raw(text, text, timestamptz, bigint, timestamptz, integer, text, text, text, text, text, text),
-    pgque.find_tick_helper(integer, bigint, timestamptz, bigint, bigint, interval),
-    pgque.force_next_tick(text),
-    pgque.force_tick(text),
-    pgque.get_batch_cursor(bigint, text, integer),
-    pgque.get_batch_cursor(bigint, text, integer, text),
-    pgque.grant_perms(text),
-    pgque.insert_event_raw(text, bigint, timestamptz, integer, integer, text, text, text, text, text, text),
-    pgque.maint(),
-    pgque.maint_operations(),
-    pgque.maint_retry_events(),
-    pgque.maint_rotate_tables_step1(text),
-    pgque.maint_rotate_tables_step2(),
-    pgque.maint_tables_to_vacuum(),
-    pgque.rebase(),
-    pgque.seq_getval(text),
-    pgque.seq_setval(text, bigint),
-    pgque.set_queue_config(text, text, text),
-    pgque.set_tick_period_ms(integer),
-    pgque.status(),
-    pgque.ticker(),
-    pgque.ticker(text),
-    pgque.ticker(text, bigint, timestamptz, bigint),
-    pgque.tune_storage(text)
-to pgque_admin;
-grant execute on procedure pgque.ticker_loop() to pgque_admin;
+do $$
+-- All overloads of a name go to one role; the admin is a member of the two others.
+declare
+    v_grant record;
+begin
+    for v_grant in
+        select p.oid::regprocedure as routine, r.role
+        from (values
+            ('pgque_writer', 'dlq_replay dlq_replay_all insert_event send send_batch'),
+            ('pgque_reader', 'ack dlq_inspect engine_version event_retry finish_batch get_batch_events get_batch_info'
+                ' get_consumer_info get_queue_info nack next_batch next_batch_custom next_batch_info receive receive_coop'
+                ' register_consumer register_consumer_at register_subconsumer subscribe subscribe_subconsumer'
+                ' touch_subconsumer unregister_consumer unregister_subconsumer unsubscribe unsubscribe_subconsumer version'),
+            ('pgque_admin', 'batch_retry create_queue current_event_table dlq_purge drop_queue event_dead event_retry_raw'
+                ' find_tick_helper force_next_tick force_tick get_batch_cursor grant_perms insert_event_raw maint'
+                ' maint_operations maint_retry_events maint_rotate_tables_step1 maint_rotate_tables_step2'
+                ' maint_tables_to_vacuum rebase seq_getval seq_setval set_queue_config set_tick_period_ms status ticker'
+                ' ticker_loop tune_storage')
+        ) r (role, names)
+        join pg_proc p on p.pronamespace = 'pgque'::regnamespace and p.proname = any (string_to_array(r.names, ' '))
+    loop
+        execute format('grant execute on routine %s to %I', v_grant.routine, v_grant.role);
+    end loop;
+end
+$$;
