@@ -90,3 +90,11 @@ def test_grants_are_given_in_one_file_only():
     }
 
     assert files == {"90_roles.sql"}
+
+
+def test_the_tests_that_the_readme_names_exist():
+    named = set(re.findall(r"`(test_\w+)`", (VENDOR / "README.md").read_text()))
+    written = "".join(source.read_text() for source in VENDOR.parents[1].glob("tests/pgque/**/*.py"))
+
+    assert named
+    assert {name for name in named if f"def {name}(" not in written} == set()
