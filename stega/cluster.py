@@ -3,11 +3,11 @@
 import logging
 import os
 import signal
+import threading
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from multiprocessing import Array, Value
+from multiprocessing import Value
 from types import FrameType
 from typing import Any
 
@@ -27,23 +27,38 @@ STUCK_SECONDS = 10.0
 
 
 class Sentinel(cluster.Sentinel):  # type: ignore[misc]  # django-q2 ships no types
-    """Guards the workers, and tells the main process that it does so and who they are."""
+    """Guards the workers and tells the main process so. Ends with it, as the workers end with their guard."""
 
-    def __init__(self, beat: Any, children: Any, *args: Any, **kwargs: Any) -> None:
-        self.beat, self.children = beat, children
+    def __init__(self, beat: Any, *args: Any, **kwargs: Any) -> None:
+        self.beat = beat
+        self.main_pid = os.getppid()
         self.moved_at = time.monotonic()
+        os.register_at_fork(after_in_child=_end_with_parent)
         super().__init__(*args, **kwargs)
 
     def status(self) -> Any:
         """Called by django-q2 at every round of the guard."""
+        if os.getppid() != self.main_pid:
+            os._exit(1)
         now = time.monotonic()
         if self.task_queue.empty() or any(worker.timer.value != -1 for worker in self.pool):
             self.moved_at = now
         if now - self.moved_at < STUCK_SECONDS:
             self.beat.value = now
-        processes = [process for process in (*self.pool, self.monitor, self.pusher) if process and process.pid]
-        self.children[: len(processes)] = [process.pid for process in processes]
         return super().status()
+
+
+def _end_with_parent() -> None:
+    """End this process soon after its parent has died: nobody would stop or replace it."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        pause = threading.Event()
+        while os.getppid() == parent:
+            pause.wait(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end with parent", daemon=True).start()
 
 
 class Cluster(cluster.Cluster):  # type: ignore[misc]
@@ -55,13 +70,12 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.beat = Value("d", time.monotonic(), lock=False)
-        self.children = Array("i", settings.Q_CLUSTER["workers"] + 16, lock=False)
         self.is_asked_to_stop = False
         self.deadline: Deadline | None = None
 
     def run(self) -> int:
         """Work until a signal, or until the guard fails; the exit code."""
-        cluster.Sentinel = partial(Sentinel, self.beat, self.children)
+        cluster.Sentinel = partial(Sentinel, self.beat)
         heartbeat = Heartbeat("qcluster")
         heartbeat.start()
         self.start()
@@ -91,10 +105,9 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
         os._exit(0)
 
     def kill(self) -> None:
-        pids: Sequence[int] = [self.sentinel.pid, *self.children]
-        for pid in filter(None, pids):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        """Kill the guard; the workers see it and end."""
+        with suppress(ProcessLookupError):
+            os.kill(self.sentinel.pid, signal.SIGKILL)
 
     def _reaches_its_queue(self) -> bool:
         try:

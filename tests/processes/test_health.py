@@ -68,6 +68,16 @@ def test_a_process_that_cannot_reach_its_database_is_not_well_until_it_can(start
     wait_until(lambda: check(command) == 0, timeout=30)
 
 
+def test_a_killed_cluster_leaves_no_guard_and_no_worker(start):
+    cluster = start("qcluster", saying="running")
+    (guard,) = children(cluster.pid)
+    everybody = [guard, *children(guard)]
+
+    os.kill(cluster.pid, signal.SIGKILL)
+
+    wait_until(lambda: not any(is_running(pid) for pid in everybody), timeout=10)
+
+
 def test_a_cluster_whose_guard_is_killed_ends_with_all_its_workers(start):
     cluster = start("qcluster", saying="ready for work")
     (guard,) = children(cluster.pid)
