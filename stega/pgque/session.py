@@ -15,7 +15,7 @@ _direct: list[Any] = []
 
 
 def connection() -> Any | None:
-    """The connection; None behind a pooler without a direct address: neither wake-ups nor a leader. Main thread only."""
+    """The connection; None behind a pooler without a direct address: no wake-ups, no leader. Main thread only."""
     if not settings.EVENTS_POOLED:
         return connections[ALIAS]
     if settings.EVENTS_DIRECT_DATABASE and not _direct:
