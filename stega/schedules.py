@@ -22,6 +22,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
         "cron": "0 8 * * 1",  # Mondays 08:00 in settings.TIME_ZONE
     },
     "outbox pruning": {"func": "stega.outbox.prune", **EACH_NIGHT},
+    "result pruning": {"func": "stega.results.prune", **EACH_NIGHT},
     "ledger pruning": {"func": "notifications.tasks.prune_ledger", **EACH_NIGHT},
 }
 

@@ -164,7 +164,7 @@ Q_CLUSTER: dict[str, Any] = {
     "catch_up": False,
     "poll": 0.1,
     "bulk": 10,
-    "save_limit": 5000,
+    "save_limit": 0,  # keep every result: stega.results.prune deletes the old ones
 }
 
 # Event log

@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 from django.utils import timezone
 
 from accounts.models import User
@@ -263,3 +263,16 @@ def test_the_web_process_refuses_unsafe_settings_with_one_clear_line(env, unsafe
         assert process.wait() != 0
         assert [line for line in process.output.splitlines() if line.startswith("stega: ") and said in line]
         assert "Traceback" not in process.output
+
+
+def test_tasks_signed_with_another_key_are_done_after_the_sweep(start, customer):
+    schedules.install()
+    with transaction.atomic():
+        outbox.enqueue("send_welcome_notification", customer.pk)
+    OutboxEntry.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    outbox.sweep()
+    cluster = start("qcluster", saying="ready for work", STEGA_SECRET_KEY="another-key", OUTBOX_LOST_AFTER_SECONDS=1)
+    cluster.wait_for("Failed to push task to queue")
+    OutboxEntry.objects.update(relayed_at=timezone.now() - timedelta(minutes=1))
+
+    wait_until(lambda: not OutboxEntry.objects.open().exists(), timeout=90)

@@ -1,0 +1,16 @@
+"""What django-q2 keeps of finished tasks."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db.models.functions import Now
+from django_q.models import Task
+
+
+def prune(days: int = 14) -> dict[str, Any]:
+    """Delete results more than `days` old; run by a schedule each night.
+
+    Not by django-q2's own `save_limit`, which reads every result it keeps at every task.
+    """
+    pruned, _ = Task.objects.filter(stopped__lt=Now() - timedelta(days=days)).delete()
+    return {"pruned": pruned}
