@@ -130,7 +130,8 @@ _GIVING_UP = {  # on a server that cannot be reached, and on a connection that w
 def _connection(database: dict[str, Any]) -> dict[str, Any]:
     """A persistent connection, checked before use."""
     options = {"application_name": "stega", **_GIVING_UP} | database.get("OPTIONS", {})
-    return database | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}
+    apart = {"DEPENDENCIES": []}  # each test database is made by itself, whichever of them a test run needs
+    return database | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True, "OPTIONS": options, "TEST": apart}
 
 
 DATABASES = _databases()
