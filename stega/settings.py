@@ -130,7 +130,9 @@ _GIVING_UP = {  # on a server that cannot be reached, and on a connection that w
 def _connection(database: dict[str, Any]) -> dict[str, Any]:
     """A persistent connection, checked before use."""
     options = {"application_name": "stega", **_GIVING_UP} | database.get("OPTIONS", {})
-    apart = {"DEPENDENCIES": []}  # each test database is made by itself, whichever of them a test run needs
+    apart: dict[str, list[str]] = {
+        "DEPENDENCIES": []
+    }  # each test database is made by itself, whichever of them a test run needs
     return database | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True, "OPTIONS": options, "TEST": apart}
 
 
