@@ -463,3 +463,19 @@ def test_a_member_that_waited_for_its_own_ack_gets_the_next_window(sql, session,
     one.commit()
 
     assert payloads(waiting.result()) == ["2"]
+
+
+def test_a_process_that_leaves_and_one_that_receives_under_one_name_do_not_deadlock(sql, session, queue):
+    sql.rows("select pgque.subscribe_subconsumer(%s, 'group', 'a')", [queue])
+    send(sql, queue, "1")
+    tick(sql, queue)
+    leaving, receiving = session(), session()
+    mine = "from pgque.subscription join pgque.queue on queue_id = sub_queue where queue_name = %s and sub_role = %s"
+    leaving.rows(f"select {mine} for update of subscription", [queue, "coop_member"])
+
+    waiting = receiving.start_blocked("select * from pgque.receive_coop(%s, 'group', 'a')", [queue])
+    leaving.rows("set local lock_timeout = '5s'")
+    leaving.rows(f"select pgque._lock_group(sub_id) {mine}", [queue, "coop_main"])
+    leaving.rollback()
+
+    assert payloads(waiting.result()) == ["1"]

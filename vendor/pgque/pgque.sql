@@ -2421,27 +2421,30 @@ $$;
 comment on function pgque._check_group(pgque.subscription, pgque.subscription, text, text, text) is
 'Raise unless main and member rows fit together';
 
+create or replace function pgque._silent_members(i_member pgque.subscription, i_dead_interval interval)
+returns setof pgque.subscription language sql as $$
+select *
+from pgque.subscription
+where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
+    and sub_consumer <> i_member.sub_consumer
+    and sub_batch is not null and sub_active < clock_timestamp() - i_dead_interval
+$$;
+comment on function pgque._silent_members(pgque.subscription, interval) is
+'Members of the same group whose batches may be taken over';
+
 create or replace function pgque._silent_member(i_member pgque.subscription, i_dead_interval interval)
 returns pgque.subscription language plpgsql as $$
--- Looked for without a lock first, so that an ordinary poll writes nothing.
 declare
     v_victim pgque.subscription;
 begin
-    if exists (
-        select from pgque.subscription
-        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
-            and sub_consumer <> i_member.sub_consumer
-            and sub_batch is not null and sub_active < clock_timestamp() - i_dead_interval
-    ) then
-        select * into v_victim
-        from pgque.subscription
-        where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
-            and sub_consumer <> i_member.sub_consumer
-            and sub_batch is not null and sub_active < clock_timestamp() - i_dead_interval
-        order by sub_active
-        limit 1
-        for no key update skip locked;
-    end if;
+    select s.* into v_victim
+    from pgque.subscription s
+    join pgque._silent_members(i_member, i_dead_interval) m
+        on m.sub_queue = s.sub_queue and m.sub_consumer = s.sub_consumer and m.sub_batch = s.sub_batch
+    where s.sub_active < clock_timestamp() - i_dead_interval
+    order by s.sub_active
+    limit 1
+    for no key update of s skip locked;
     return v_victim;
 end
 $$;
@@ -2454,9 +2457,9 @@ create or replace function pgque.next_batch_custom(
     out next_tick_id bigint
 ) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- 1. The open batch of this member. 2. The batch of the member silent for longest.
--- 3. The next free window. The row of the member is locked before it is given
--- anything, for two processes may use one name. An idle poll writes nothing but
--- a sign of life now and then.
+-- 3. The next free window. The row of the member is locked first of all, for two
+-- processes may use one name, and one may be leaving: then the group, see
+-- _remove_member(). An idle poll writes nothing but a sign of life now and then.
 declare
     v_main pgque.subscription := pgque._find_subscription(i_queue, i_consumer);
     v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
@@ -2468,22 +2471,15 @@ begin
         v_member := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
     end if;
     perform pgque._check_group(v_main, v_member, i_queue, i_consumer, i_subconsumer);
-
-    if v_member.sub_batch is null then
-        v_victim := pgque._silent_member(v_member, i_dead_interval);
-        prev_tick_id := v_victim.sub_last_tick;
-        next_tick_id := v_victim.sub_next_tick;
-        if next_tick_id is null then
-            select w.from_tick, w.to_tick into prev_tick_id, next_tick_id
-            from pgque._next_free_window(v_main, i_min_lag, i_min_count, i_min_interval) w;
-        end if;
-        if next_tick_id is null then
-            update pgque.subscription set sub_active = clock_timestamp()
-            where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
-                and sub_active < clock_timestamp() - interval '10 seconds';
-            prev_tick_id := null;
-            return;
-        end if;
+    if v_member.sub_batch is null
+        and not exists (select from pgque._silent_members(v_member, i_dead_interval))
+        and (pgque._next_window(
+            v_main.sub_queue, v_main.sub_last_tick, i_min_lag, i_min_count, i_min_interval)).to_tick is null
+    then
+        update pgque.subscription set sub_active = clock_timestamp()
+        where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
+            and sub_active < clock_timestamp() - interval '10 seconds';
+        return;
     end if;
 
     select * into v_member
@@ -2499,16 +2495,19 @@ begin
         where sub_batch = v_member.sub_batch and sub_active < clock_timestamp() - interval '1 second';
         return;
     end if;
-    if next_tick_id is null then
-        -- The batch seen before the lock was finished or taken over meanwhile.
-        select b.batch_id, b.prev_tick_id, b.next_tick_id into batch_id, prev_tick_id, next_tick_id
-        from pgque.next_batch_custom(
-            i_queue, i_consumer, i_subconsumer, i_min_lag, i_min_count, i_min_interval, i_dead_interval) b;
-        return;
-    end if;
+
+    v_victim := pgque._silent_member(v_member, i_dead_interval);
     if v_victim.sub_batch is not null then
+        prev_tick_id := v_victim.sub_last_tick;
+        next_tick_id := v_victim.sub_next_tick;
         perform pgque._clear_member_cursor(v_victim.sub_queue, v_victim.sub_consumer);
     else
+        select w.from_tick, w.to_tick into prev_tick_id, next_tick_id
+        from pgque._next_free_window(v_main, i_min_lag, i_min_count, i_min_interval) w;
+        if next_tick_id is null then
+            prev_tick_id := null;
+            return;
+        end if;
         perform pgque._move_group_cursor(v_main.sub_queue, v_main.sub_consumer, prev_tick_id, next_tick_id);
     end if;
     batch_id := nextval('pgque.batch_id_seq');
