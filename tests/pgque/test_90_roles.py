@@ -93,3 +93,12 @@ def test_a_table_of_the_callers_own_does_not_shadow_the_engines(acting, queue):
     writer.rows("set role pgque_writer")
 
     assert writer.value("select pgque.send(%s, 'a')", [queue]) == 1
+
+
+def test_every_public_function_but_uninstall_is_granted_to_a_role(sql):
+    ungranted = sql.rows(
+        "select proname from pg_proc p where pronamespace = 'pgque'::regnamespace and proname not like '\\_%'"
+        " and not exists (select from aclexplode(proacl) a where a.grantee <> proowner)"
+    )
+
+    assert ungranted == [("uninstall",)]
