@@ -32,6 +32,16 @@ class OutboxQuerySet(models.QuerySet["OutboxEntry"]):
             cursor.execute(statement, [task, list(keys), list(args)])
             return [key for (key,) in cursor.fetchall()]
 
+    def mark_relayed(self, keys: Sequence[uuid.UUID]) -> None:
+        """In a transaction of its own that does not wait for the disk: a lost mark means relaying again."""
+        statement = """
+            update stega_outboxentry set relayed_at = now()
+            from set_config('synchronous_commit', 'off', true)
+            where key = any(%s)
+        """
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(statement, [list(keys)])
+
     def open(self) -> OutboxQuerySet:
         """Neither done nor given up."""
         return self.filter(done_at=None, failed_at=None)

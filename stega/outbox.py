@@ -86,7 +86,7 @@ def relay_now(task: str, keys: Sequence[uuid.UUID]) -> None:
             _relayer.call(lambda: _enqueue_tasks(task, keys), seconds=settings.OUTBOX_FAST_PATH_SECONDS)
         else:
             _enqueue_tasks(task, keys)
-        _mark_relayed(keys)
+        OutboxEntry.objects.mark_relayed(keys)
     except Exception as error:
         _rest_until = time.monotonic() + settings.OUTBOX_REST_SECONDS
         logger.warning("The fast path rests, the sweep will relay: %s", clean(repr(error), 200))
@@ -104,7 +104,7 @@ def sweep() -> dict[str, int]:
     for task, keys in keys_by_task.items():
         for start in range(0, len(keys), 500):
             _enqueue_tasks(task, keys[start : start + 500])
-            _mark_relayed(keys[start : start + 500])
+            OutboxEntry.objects.mark_relayed(keys[start : start + 500])
     return {"relayed": sum(map(len, keys_by_task.values()))}
 
 
@@ -136,10 +136,6 @@ def prune(days: int = 30) -> dict[str, int]:
 def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID]) -> None:
     for key in keys:
         async_task("stega.outbox.perform", str(key), task_name=f"{task} {key}"[:100])
-
-
-def _mark_relayed(keys: Sequence[uuid.UUID]) -> None:
-    OutboxEntry.objects.filter(key__in=keys).update(relayed_at=Now())
 
 
 def _function(task: str) -> Callable[..., dict[str, Any]]:
