@@ -140,13 +140,13 @@ def test_a_queue_beyond_the_first_hundred_is_written_to_as_well(sql, session, qu
         "insert into pgque.queue (queue_id, queue_name, queue_data_pfx, queue_event_seq, queue_tick_seq)"
         " select -n, 'earlier ' || n, '', '', '' from generate_series(1, 100) n"
     )
-    one.rows("select pgque._write_sending(), pgque._write_sending_batches()")
+    one.rows("select pgque._write_sending(), pgque._write_dispatch()")
 
     one.rows("select pgque.send(%s, 'single')", [queue])
     one.rows("select pgque.send_batch(%s, '{of,many}'::text[])", [queue])
 
     one.rows("delete from pgque.queue where queue_id < 0")
-    one.rows("select pgque._write_sending(), pgque._write_sending_batches()")
+    one.rows("select pgque._write_sending(), pgque._write_dispatch()")
     one.commit()
     tick(sql, queue)
     assert drain(sql, queue, consumer) == ["single", "of", "many"]

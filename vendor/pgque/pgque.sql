@@ -25,20 +25,11 @@ do $$
 begin
     if to_regtype('pgque.message') is null then
         create type pgque.message as (
-            msg_id bigint,
-            batch_id bigint,
-            type text,
-            payload text,
-            retry_count integer,
-            created_at timestamptz,
-            extra1 text,
-            extra2 text,
-            extra3 text,
-            extra4 text
+            msg_id bigint, batch_id bigint, type text, payload text, retry_count integer, created_at timestamptz,
+            extra1 text, extra2 text, extra3 text, extra4 text
         );
     end if;
-end
-$$;
+end $$;
 comment on type pgque.message is 'An event as handed to a consumer; clients read and build it by position';
 comment on column pgque.message.msg_id is 'Event id';
 comment on column pgque.message.batch_id is 'Batch to acknowledge';
@@ -46,10 +37,6 @@ comment on column pgque.message.type is 'Event type';
 comment on column pgque.message.payload is 'Event data, as it was sent';
 comment on column pgque.message.retry_count is 'Redeliveries so far; NULL on the first delivery';
 comment on column pgque.message.created_at is 'Start of the transaction that sent the event';
-comment on column pgque.message.extra1 is 'Free for the producer';
-comment on column pgque.message.extra2 is 'Free for the producer';
-comment on column pgque.message.extra3 is 'Free for the producer';
-comment on column pgque.message.extra4 is 'Free for the producer';
 
 create or replace function pgque.version()
 returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '0.2.2' $$;
@@ -195,12 +182,7 @@ create table if not exists pgque.event_template (
     ev_txid xid8 not null default pg_current_xact_id(),
     ev_owner integer,
     ev_retry integer,
-    ev_type text,
-    ev_data text,
-    ev_extra1 text,
-    ev_extra2 text,
-    ev_extra3 text,
-    ev_extra4 text
+    ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
 );
 comment on table pgque.event_template is 'Parent of all event tables; holds no rows';
 comment on column pgque.event_template.ev_id is 'Event id, unique within the queue';
@@ -210,41 +192,20 @@ comment on column pgque.event_template.ev_owner is 'Subscription that alone gets
 comment on column pgque.event_template.ev_retry is 'Redeliveries so far; NULL on the first delivery';
 comment on column pgque.event_template.ev_type is 'Event type';
 comment on column pgque.event_template.ev_data is 'Event data';
-comment on column pgque.event_template.ev_extra1 is 'Free for the producer';
-comment on column pgque.event_template.ev_extra2 is 'Free for the producer';
-comment on column pgque.event_template.ev_extra3 is 'Free for the producer';
-comment on column pgque.event_template.ev_extra4 is 'Free for the producer';
 
 create table if not exists pgque.retry_queue (
     ev_retry_after timestamptz not null,
     ev_queue integer not null constraint rq_queue_id_fkey references pgque.queue (queue_id),
-    ev_id bigint not null,
-    ev_time timestamptz not null,
-    ev_txid xid8,
-    ev_owner integer not null,
-    ev_retry integer,
-    ev_type text,
-    ev_data text,
-    ev_extra1 text,
-    ev_extra2 text,
-    ev_extra3 text,
-    ev_extra4 text,
+    ev_id bigint not null, ev_time timestamptz not null, ev_txid xid8, ev_owner integer not null, ev_retry integer,
+    ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text,
     constraint rq_pkey primary key (ev_owner, ev_id)
 );
 comment on table pgque.retry_queue is 'Events that wait to be delivered again to one subscription';
 comment on column pgque.retry_queue.ev_retry_after is 'Time from which the event may come again';
 comment on column pgque.retry_queue.ev_queue is 'Queue';
-comment on column pgque.retry_queue.ev_id is 'Event id, kept over retries';
-comment on column pgque.retry_queue.ev_time is 'Time of the event, kept over retries';
 comment on column pgque.retry_queue.ev_txid is 'Always NULL: re-insertion gives a new one';
 comment on column pgque.retry_queue.ev_owner is 'Subscription that gets the event';
 comment on column pgque.retry_queue.ev_retry is 'Number of the coming redelivery';
-comment on column pgque.retry_queue.ev_type is 'Event type';
-comment on column pgque.retry_queue.ev_data is 'Event data';
-comment on column pgque.retry_queue.ev_extra1 is 'Free for the producer';
-comment on column pgque.retry_queue.ev_extra2 is 'Free for the producer';
-comment on column pgque.retry_queue.ev_extra3 is 'Free for the producer';
-comment on column pgque.retry_queue.ev_extra4 is 'Free for the producer';
 -- maint_retry_events() finds due rows here.
 create index if not exists rq_retry_idx on pgque.retry_queue (ev_retry_after);
 
@@ -254,16 +215,8 @@ create table if not exists pgque.dead_letter (
     dl_consumer_id integer not null references pgque.consumer (co_id) on delete cascade,
     dl_time timestamptz not null default now(),
     dl_reason text,
-    ev_id bigint not null,
-    ev_time timestamptz not null,
-    ev_txid xid8,
-    ev_retry integer,
-    ev_type text,
-    ev_data text,
-    ev_extra1 text,
-    ev_extra2 text,
-    ev_extra3 text,
-    ev_extra4 text
+    ev_id bigint not null, ev_time timestamptz not null, ev_txid xid8, ev_retry integer,
+    ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
 );
 comment on table pgque.dead_letter is 'Events whose retries ran out, kept with the reason';
 comment on column pgque.dead_letter.dl_id is 'Dead letter id';
@@ -271,46 +224,72 @@ comment on column pgque.dead_letter.dl_queue_id is 'Queue';
 comment on column pgque.dead_letter.dl_consumer_id is 'Consumer that gave up; the main consumer for members of a group';
 comment on column pgque.dead_letter.dl_time is 'Time of giving up';
 comment on column pgque.dead_letter.dl_reason is 'Reason given by the consumer';
-comment on column pgque.dead_letter.ev_id is 'Event id';
-comment on column pgque.dead_letter.ev_time is 'Time of the event';
-comment on column pgque.dead_letter.ev_txid is 'Transaction of the last delivery';
-comment on column pgque.dead_letter.ev_retry is 'Redeliveries that were tried';
-comment on column pgque.dead_letter.ev_type is 'Event type';
-comment on column pgque.dead_letter.ev_data is 'Event data';
-comment on column pgque.dead_letter.ev_extra1 is 'Free for the producer';
-comment on column pgque.dead_letter.ev_extra2 is 'Free for the producer';
-comment on column pgque.dead_letter.ev_extra3 is 'Free for the producer';
-comment on column pgque.dead_letter.ev_extra4 is 'Free for the producer';
 -- Giving up twice on one event keeps one row.
 create unique index if not exists dl_queue_consumer_ev_idx
 on pgque.dead_letter (dl_queue_id, dl_consumer_id, ev_id);
 -- dlq_inspect() and dlq_purge() read by age.
 create index if not exists dl_queue_time_idx on pgque.dead_letter (dl_queue_id, dl_time);
 
+do $$
+-- Columns that mean the same everywhere.
+declare v_column record;
+begin
+    for v_column in
+        select a.attrelid::regclass as relation, a.attname,
+            coalesce(col_description(t.attrelid, t.attnum), 'Free for the producer') as comment
+        from pg_attribute a
+        left join pg_attribute t on t.attrelid = 'pgque.event_template'::regclass and t.attname = a.attname
+        where a.attrelid in ('pgque.message'::regclass, 'pgque.event_template'::regclass,
+                'pgque.retry_queue'::regclass, 'pgque.dead_letter'::regclass)
+            and a.attname ~ '^(ev_)?extra|^ev_' and col_description(a.attrelid, a.attnum) is null
+    loop
+        execute format('comment on column %s.%I is %L', v_column.relation, v_column.attname, v_column.comment);
+    end loop;
+end $$;
+
+create or replace view pgque._window as
+select s.sub_batch as batch_id, s.sub_queue as queue_id, s.sub_consumer as consumer_id, s.sub_id,
+    s.sub_last_tick as from_tick, f.tick_time as from_time, f.tick_event_seq as from_seq, f.tick_snapshot as from_snapshot,
+    s.sub_next_tick as to_tick, t.tick_time as to_time, t.tick_event_seq as to_seq, t.tick_snapshot as to_snapshot
+from pgque.subscription s
+left join pgque.tick f on f.tick_queue = s.sub_queue and f.tick_id = s.sub_last_tick
+left join pgque.tick t on t.tick_queue = s.sub_queue and t.tick_id = s.sub_next_tick
+where s.sub_batch is not null;
+comment on view pgque._window is 'Open batches: all that is needed to read the events between the two ticks of each';
+
 -- src/20_queues.sql
 
 -- Queues: create, configure, drop. A queue is a row, a family of event tables
 -- (a parent and queue_ntables children that take turns) and two sequences.
 
+create or replace function pgque._queue(i_name text, i_refusal text default 'queue not found: %s')
+returns pgque.queue language plpgsql as $$
+declare v_queue pgque.queue;
+begin
+    select * into v_queue from pgque.queue where queue_name = i_name;
+    if not found then raise exception '%', format(i_refusal, coalesce(i_name, '<NULL>')); end if;
+    return v_queue;
+end $$;
+comment on function pgque._queue is 'Queue by name; raises what the caller has to say when there is none';
+
+create or replace function pgque._event_tables(i_queue pgque.queue)
+returns setof text language sql as $$
+select i_queue.queue_data_pfx || '_' || n from generate_series(0, i_queue.queue_ntables - 1) n
+$$;
+comment on function pgque._event_tables is 'Event tables of a queue';
+
 create or replace function pgque.tune_storage(i_queue_name text)
 returns integer language plpgsql strict as $$
 -- Event tables are only appended to and truncated: vacuum has nothing to do there.
-declare
-    v_table text;
+declare v_table text;
 begin
-    for v_table in
-        select q.queue_data_pfx || '_' || n
-        from pgque.queue q
-        cross join generate_series(0, q.queue_ntables - 1) n
-        where q.queue_name = i_queue_name
-    loop
+    for v_table in select pgque._event_tables(q) from pgque.queue q where q.queue_name = i_queue_name loop
         execute format('alter table %s set (fillfactor = 100, autovacuum_enabled = off, '
             'toast.autovacuum_enabled = off)', v_table);
     end loop;
     return 1;
-end
-$$;
-comment on function pgque.tune_storage(text) is 'Set the storage parameters of the event tables of a queue';
+end $$;
+comment on function pgque.tune_storage is 'Set the storage parameters of the event tables of a queue';
 
 create or replace function pgque._create_event_tables(i_queue_id integer)
 returns void language plpgsql as $$
@@ -332,35 +311,26 @@ begin
         execute format('create index %I on pgque.%I (ev_txid)', v_table || '_txid_idx', v_table);
         execute format('create index %I on pgque.%I (ev_id)', v_table || '_id_idx', v_table);
     end loop;
-end
-$$;
-comment on function pgque._create_event_tables(integer) is 'Make the event tables and sequences of a queue';
+end $$;
+comment on function pgque._create_event_tables is 'Make the event tables and sequences of a queue';
 
 create or replace function pgque.create_queue(i_queue_name text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_id integer;
-    v_prefix text;
+declare v_id integer; v_prefix text;
 begin
-    if i_queue_name is null then
-        raise exception 'Invalid NULL value';
-    end if;
+    if i_queue_name is null then raise exception 'Invalid NULL value'; end if;
     if octet_length(i_queue_name) > 57 then
         raise exception 'queue name too long: % bytes (max 57). pg_notify channel ''pgque_<queue_name>'' must fit in 63 bytes.',
             octet_length(i_queue_name);
     end if;
-    if exists (select from pgque.queue where queue_name = i_queue_name) then
-        return 0;
-    end if;
+    if exists (select from pgque.queue where queue_name = i_queue_name) then return 0; end if;
 
     v_id := nextval('pgque.queue_queue_id_seq');
     v_prefix := 'pgque.event_' || v_id;
     insert into pgque.queue (queue_id, queue_name, queue_data_pfx, queue_event_seq, queue_tick_seq)
     values (v_id, i_queue_name, v_prefix, v_prefix || '_id_seq', v_prefix || '_tick_seq')
     on conflict on constraint queue_name_uq do nothing;
-    if not found then
-        return 0;
-    end if;
+    if not found then return 0; end if;
 
     perform pgque._create_event_tables(v_id);
     perform pgque.tune_storage(i_queue_name);
@@ -369,58 +339,34 @@ begin
     insert into pgque.tick (tick_queue, tick_id, tick_event_seq)
     values (v_id, nextval((v_prefix || '_tick_seq')::regclass), 0);
     return 1;
-end
-$$;
-comment on function pgque.create_queue(text) is
-'Create a queue: 1, or 0 when it exists. Two creators at once: one waits and gets 0';
-
-create or replace function pgque._lock_queue_for_drop(i_queue_name text)
-returns pgque.queue language plpgsql as $$
--- Subscriptions first: a consumer at work holds its own row and may then want
--- the queue row (foreign keys), never the other way round.
-declare
-    v_queue pgque.queue;
-begin
-    perform from pgque.subscription s
-    join pgque.queue q on q.queue_id = s.sub_queue
-    where q.queue_name = i_queue_name
-    order by s.sub_consumer
-    for update of s;
-    select * into v_queue from pgque.queue where queue_name = i_queue_name for update;
-    if not found then
-        raise exception 'No such event queue';
-    end if;
-    return v_queue;
-end
-$$;
-comment on function pgque._lock_queue_for_drop(text) is 'Lock a queue and its subscriptions in the order that consumers use';
+end $$;
+comment on function pgque.create_queue is 'Create a queue: 1, or 0 when it exists. Two creators at once: one waits and gets 0';
 
 create or replace function pgque.drop_queue(x_queue_name text, x_force boolean)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue := pgque._lock_queue_for_drop(x_queue_name);
-    v_consumers integer[];
+-- Subscriptions are locked first: a consumer at work holds its own row and may then
+-- want the queue row (foreign keys), never the other way round.
+declare v_queue pgque.queue; v_consumers integer[];
 begin
+    perform from pgque.subscription s join pgque.queue q on q.queue_id = s.sub_queue
+    where q.queue_name = x_queue_name order by s.sub_consumer for update of s;
+    perform from pgque.queue where queue_name = x_queue_name for update;
+    v_queue := pgque._queue(x_queue_name, 'No such event queue');
     if not coalesce(x_force, false) and exists (select from pgque.subscription where sub_queue = v_queue.queue_id) then
         raise exception 'cannot drop queue, consumers still attached';
     end if;
 
     delete from pgque.retry_queue where ev_queue = v_queue.queue_id;
-    with gone as (
-        delete from pgque.subscription where sub_queue = v_queue.queue_id returning sub_consumer
-    )
+    with gone as (delete from pgque.subscription where sub_queue = v_queue.queue_id returning sub_consumer)
     select array_agg(sub_consumer) into v_consumers from gone;
     delete from pgque.tick where tick_queue = v_queue.queue_id;
     delete from pgque.queue where queue_id = v_queue.queue_id;
     perform pgque._forget_consumers(v_consumers);
-    for i in 0..v_queue.queue_ntables - 1 loop
-        execute format('drop table if exists %s_%s', v_queue.queue_data_pfx, i);
-    end loop;
-    execute format('drop table if exists %s', v_queue.queue_data_pfx);
+    execute format('drop table if exists %s, %s', v_queue.queue_data_pfx,
+        (select string_agg(t, ', ') from pgque._event_tables(v_queue) t));
     execute format('drop function if exists pgque._read_%1$s, pgque._find_%1$s', v_queue.queue_id);
     return 1;
-end
-$$;
+end $$;
 comment on function pgque.drop_queue(text, boolean) is
 'Drop a queue with its events and dead letters; with force also its subscriptions. Waits for open transactions that used it';
 
@@ -429,111 +375,74 @@ returns integer language plpgsql strict as $$
 begin return pgque.drop_queue(x_queue_name, false); end $$;
 comment on function pgque.drop_queue(text) is 'Drop a queue that has no subscription';
 
-create or replace function pgque._check_queue_config(i_name text, i_value text)
-returns text language plpgsql as $$
--- The type of the setting; raises when the value does not fit it.
-begin
-    case i_name
-    when 'max_retries' then
-        if i_value::integer < 0 then
-            raise exception 'set_queue_config: % must be >= 0, got %', i_name, i_value::integer;
-        end if;
-        return 'integer';
-    when 'ticker_max_count' then
-        if i_value::integer <= 0 then
-            raise exception 'set_queue_config: % must be > 0, got %', i_name, i_value::integer;
-        end if;
-        return 'integer';
-    when 'ticker_max_lag', 'ticker_idle_period', 'rotation_period' then
-        if i_value::interval <= interval '0' then
-            raise exception 'set_queue_config: % must be > 0, got %', i_name, i_value::interval;
-        end if;
-        return 'interval';
-    when 'ticker_paused', 'external_ticker' then
-        return 'boolean';
-    else
-        raise exception 'cannot change parameter "%s"', i_name;
-    end case;
-end
-$$;
-comment on function pgque._check_queue_config(text, text) is 'Type of a queue setting, after a check of its value';
-
 create or replace function pgque.set_queue_config(x_queue_name text, x_param_name text, x_param_value text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_type text;
+    v_type text := case
+        when x_param_name in ('max_retries', 'ticker_max_count') then 'integer'
+        when x_param_name in ('ticker_max_lag', 'ticker_idle_period', 'rotation_period') then 'interval'
+        when x_param_name in ('ticker_paused', 'external_ticker') then 'boolean' end;
+    v_bound text := case x_param_name when 'max_retries' then '>=' else '>' end;
+    v_wrong text;
 begin
-    if x_queue_name is null or x_param_name is null then
-        raise exception 'Invalid NULL value';
+    if x_queue_name is null or x_param_name is null then raise exception 'Invalid NULL value'; end if;
+    perform pgque._queue(x_queue_name, 'No such event queue');
+    if v_type is null then raise exception 'cannot change parameter "%s"', x_param_name; end if;
+    if v_type <> 'boolean' then
+        execute format('select v from (select $1::%1$s) x (v) where not v %2$s ''0''::%1$s', v_type, v_bound)
+        into v_wrong using x_param_value;
     end if;
-    perform from pgque.queue where queue_name = x_queue_name for no key update;
-    if not found then
-        raise exception 'No such event queue';
+    if v_wrong is not null then
+        raise exception 'set_queue_config: % must be % 0, got %', x_param_name, v_bound, v_wrong;
     end if;
-    v_type := pgque._check_queue_config(x_param_name, x_param_value);
-    execute format('update pgque.queue set %I = %s where queue_name = $1',
-        'queue_' || x_param_name,
+    execute format('update pgque.queue set %I = %s where queue_name = $1', 'queue_' || x_param_name,
         case when x_param_value is null then 'default' else format('$2::%s', v_type) end)
     using x_queue_name, x_param_value;
     return 1;
-end
-$$;
-comment on function pgque.set_queue_config(text, text, text) is
-'Change one setting of a queue, named without the prefix queue_; NULL restores the default';
+end $$;
+comment on function pgque.set_queue_config is 'Change one setting of a queue, named without the prefix queue_; NULL restores the default';
 
 -- src/25_event_code.sql
 
 -- Code that is written anew for the queues there are. SQL whose text is made at run
 -- time is parsed and planned at each call, which costs more than all the rest of
 -- sending or reading; written down in functions it is planned once per session.
-
-do $$
-begin
-    if to_regtype('pgque._window') is null then
-        create type pgque._window as (
-            batch_id bigint,
-            queue_id integer,
-            sub_id integer,
-            from_tick bigint,
-            to_tick bigint,
-            from_time timestamptz,
-            to_time timestamptz,
-            from_seq bigint,
-            to_seq bigint,
-            from_snapshot pg_snapshot,
-            to_snapshot pg_snapshot
-        );
-    end if;
-end
-$$;
-comment on type pgque._window is 'An open batch: all that is needed to read the events between its two ticks';
-comment on column pgque._window.batch_id is 'Batch';
-comment on column pgque._window.queue_id is 'Queue';
-comment on column pgque._window.sub_id is 'Subscription that reads';
-comment on column pgque._window.from_tick is 'Tick before the window';
-comment on column pgque._window.to_tick is 'Tick that ends the window';
-comment on column pgque._window.from_time is 'Time of the tick before the window';
-comment on column pgque._window.to_time is 'Time of the tick that ends the window';
-comment on column pgque._window.from_seq is 'Events sent at the tick before the window';
-comment on column pgque._window.to_seq is 'Events sent at the tick that ends the window';
-comment on column pgque._window.from_snapshot is 'Snapshot of the tick before the window';
-comment on column pgque._window.to_snapshot is 'Snapshot of the tick that ends the window';
+-- A session that still runs the code of before writes to the table of before, where
+-- readers find its events all the same.
 
 create or replace function pgque._search_tree(i_variable text, i_keys text[], i_codes text[])
 returns text language plpgsql strict as $$
-declare
-    v_middle integer := cardinality(i_keys) / 2;
+declare v_middle integer := cardinality(i_keys) / 2;
 begin
-    if cardinality(i_keys) = 1 then
-        return format(e'if %s = %s then\n%s\nend if;', i_variable, i_keys[1], i_codes[1]);
-    end if;
+    if cardinality(i_keys) = 1 then return format(e'if %s = %s then\n%s\nend if;', i_variable, i_keys[1], i_codes[1]); end if;
     return format(e'if %s <= %s then\n%s\nelse\n%s\nend if;', i_variable, i_keys[v_middle],
         pgque._search_tree(i_variable, i_keys[:v_middle], i_codes[:v_middle]),
         pgque._search_tree(i_variable, i_keys[v_middle + 1:], i_codes[v_middle + 1:]));
-end
+end $$;
+comment on function pgque._search_tree is 'Code that runs the piece of code that belongs to a key, after few comparisons; keys are literals in order';
+
+create or replace function pgque._for_queue_id(i_code text)
+returns text language sql as $$
+-- Code after this is for the others: queues beyond the first hundred.
+select coalesce(pgque._search_tree('i_window.queue_id', array_agg(q.queue_id::text order by q.queue_id),
+    array_agg(replace(i_code, '<id>', q.queue_id::text) order by q.queue_id)), '')
+from (select queue_id from pgque.queue order by queue_id limit 100) q
 $$;
-comment on function pgque._search_tree(text, text[], text[]) is
-'Code that runs the piece of code that belongs to a key, after few comparisons; keys are literals in order';
+comment on function pgque._for_queue_id is 'Code that does something for the queue of i_window';
+
+create or replace function pgque._for_queue_name(i_variable text, i_code text)
+returns text language sql as $$
+-- Code after this is for the others: queues beyond the first hundred, disabled or
+-- unknown ones.
+select coalesce(pgque._search_tree(format('%s collate "C"', i_variable),
+    array_agg(quote_literal(q.queue_name) order by q.name),
+    array_agg(replace(replace(i_code, '<table>', q.queue_data_pfx || '_' || q.queue_cur_table),
+        '<sequence>', q.queue_event_seq) order by q.name)), '')
+from (
+    select *, queue_name collate "C" as name from pgque.queue where not queue_disable_insert order by queue_id limit 100
+) q
+$$;
+comment on function pgque._for_queue_name is 'Code that does something with the current event table of the queue that a variable names';
 
 create or replace function pgque._for_each_table(i_queue pgque.queue, i_code text)
 returns text language sql as $$
@@ -542,12 +451,18 @@ returns text language sql as $$
 -- emptied the table, which it does only when nobody has to read it any more.
 select string_agg(
     format('if pg_try_advisory_xact_lock_shared(%s) and pg_relation_size(%L::regclass) > 0 then %s end if;',
-        hashtextextended(t.name, 0), t.name, replace(i_code, '<table>', t.name)),
-    e'\n' order by t.name)
-from (select i_queue.queue_data_pfx || '_' || n from generate_series(0, i_queue.queue_ntables - 1) n) t (name)
+        hashtextextended(t, 0), t, replace(i_code, '<table>', t)), e'\n' order by t)
+from pgque._event_tables(i_queue) t
 $$;
-comment on function pgque._for_each_table(pgque.queue, text) is
-'Code that does something with each event table of a queue that may hold events';
+comment on function pgque._for_each_table is 'Code that does something with each event table of a queue that may hold events';
+
+create or replace function pgque._write_function(i_signature text, i_declare text, i_options text, i_body text)
+returns void language plpgsql as $$
+begin
+    execute format(e'create or replace function pgque.%s language plpgsql %s as $body$\ndeclare\n%s\nbegin\n%s\nend $body$',
+        i_signature, i_options, i_declare, i_body);
+end $$;
+comment on function pgque._write_function is 'Write a function down, or write it anew';
 
 create or replace function pgque._write_reading(i_queue pgque.queue)
 returns void language plpgsql as $$
@@ -556,25 +471,21 @@ returns void language plpgsql as $$
 -- ended at the second. The latter are named one by one: a range down to the oldest
 -- running transaction would read everything again for each batch.
 -- The plans are made on tables that may be empty then and huge later.
+declare v_options text := 'set plan_cache_mode = force_generic_plan set enable_seqscan = off';
 begin
-    execute format($function$
-        create or replace function pgque._read_%s(i_window pgque._window, i_limit bigint)
-        returns setof pgque.event_template language plpgsql
-        set plan_cache_mode = force_generic_plan set enable_seqscan = off as $body$
-        declare
+    perform pgque._write_function(
+        format('_read_%s(i_window pgque._window, i_limit bigint) returns setof pgque.event_template', i_queue.queue_id),
+        $code$
             v_from xid8 := pg_snapshot_xmax(i_window.from_snapshot);
             v_to xid8 := pg_snapshot_xmax(i_window.to_snapshot);
             v_all_done boolean := pg_snapshot_xmin(i_window.to_snapshot) = v_to;
             v_late xid8[];
-        begin
+        $code$, v_options, $code$
             if pg_snapshot_xmin(i_window.from_snapshot) <> v_from then
                 select array_agg(x.id) into v_late from pg_snapshot_xip(i_window.from_snapshot) x (id)
                 where pg_visible_in_snapshot(x.id, i_window.to_snapshot);
             end if;
-            %s
-        end
-        $body$
-        $function$, i_queue.queue_id, pgque._for_each_table(i_queue, $code$
+        $code$ || pgque._for_each_table(i_queue, $code$
             return query select * from <table>
             where ev_txid >= v_from and ev_txid < v_to and (ev_owner is null or ev_owner = i_window.sub_id)
                 and (v_all_done or pg_visible_in_snapshot(ev_txid, i_window.to_snapshot))
@@ -584,181 +495,107 @@ begin
                 where ev_txid = any (v_late) and (ev_owner is null or ev_owner = i_window.sub_id)
                 limit i_limit;
             end if;$code$));
-    execute format($function$
-        create or replace function pgque._find_%s(i_window pgque._window, i_event_id bigint)
-        returns pgque.event_template language plpgsql
-        set plan_cache_mode = force_generic_plan set enable_seqscan = off as $body$
-        declare
-            v_event pgque.event_template;
-        begin
-            %s
-            return v_event;
-        end
-        $body$
-        $function$, i_queue.queue_id, pgque._for_each_table(i_queue, $code$
+    perform pgque._write_function(
+        format('_find_%s(i_window pgque._window, i_event_id bigint) returns pgque.event_template', i_queue.queue_id),
+        'v_event pgque.event_template;', v_options, pgque._for_each_table(i_queue, $code$
             select * into v_event from <table>
             where ev_id = i_event_id and (ev_owner is null or ev_owner = i_window.sub_id)
                 and pg_visible_in_snapshot(ev_txid, i_window.to_snapshot)
                 and not pg_visible_in_snapshot(ev_txid, i_window.from_snapshot);
-            if found then return v_event; end if;$code$));
-    execute format('comment on function pgque._read_%s(pgque._window, bigint) is %L', i_queue.queue_id,
-        'Events of a window, in no order; with a limit, so many of each table');
-    execute format('comment on function pgque._find_%s(pgque._window, bigint) is %L', i_queue.queue_id,
-        'Event of a window by its id, else NULL fields; one index probe per table');
-    execute format('revoke all on function pgque._read_%1$s, pgque._find_%1$s from public', i_queue.queue_id);
-end
-$$;
-comment on function pgque._write_reading(pgque.queue) is 'Write the functions that read the events of a queue';
+            if found then return v_event; end if;$code$) || 'return v_event;');
+    execute format($code$
+        comment on function pgque._read_%1$s is 'Events of a window, in no order; with a limit, so many of each table';
+        comment on function pgque._find_%1$s is 'Event of a window by its id, else NULL fields; one index probe per table';
+        revoke all on function pgque._read_%1$s, pgque._find_%1$s from public$code$, i_queue.queue_id);
+end $$;
+comment on function pgque._write_reading is 'Write the functions that read the events of a queue';
 
-create or replace function pgque._write_finding()
+create or replace function pgque._write_dispatch()
 returns void language plpgsql as $$
 begin
-    execute format($function$
-        create or replace function pgque._find_event(i_window pgque._window, i_event_id bigint)
-        returns pgque.event_template language plpgsql as $body$
-        declare
-            v_event pgque.event_template;
-        begin
-            %s
-            execute format('select * from pgque._find_%%s($1, $2)', i_window.queue_id)
-            into v_event
-            using i_window, i_event_id;
-            return v_event;
-        end
-        $body$
-        $function$, (
-            select pgque._search_tree('i_window.queue_id', array_agg(q.queue_id::text order by q.queue_id),
-                array_agg(format('return pgque._find_%s(i_window, i_event_id);', q.queue_id) order by q.queue_id))
-            from (select queue_id from pgque.queue order by queue_id limit 100) q
-        ));
-end
-$$;
-comment on function pgque._write_finding() is 'Write the function that finds an event of a window';
+    perform pgque._write_function('_read(i_window pgque._window, i_limit bigint) returns setof pgque.event_template', '', '',
+        pgque._for_queue_id('return query select * from pgque."_read_<id>"(i_window, i_limit); return;')
+        || $code$return query execute format('select * from pgque._read_%s($1, $2)', i_window.queue_id)
+            using i_window, i_limit;$code$);
+    perform pgque._write_function('_find(i_window pgque._window, i_event_id bigint) returns pgque.event_template',
+        'v_event pgque.event_template;', '',
+        pgque._for_queue_id('return pgque."_find_<id>"(i_window, i_event_id);')
+        || $code$execute format('select * from pgque._find_%s($1, $2)', i_window.queue_id)
+            into v_event using i_window, i_event_id;
+            return v_event;$code$);
+end $$;
+comment on function pgque._write_dispatch is 'Write the functions that read the events of any window';
 
 do $$
 begin
     perform pgque._write_reading(q) from pgque.queue q;
-    perform pgque._write_finding();
-end
-$$;
-comment on function pgque._find_event(pgque._window, bigint) is
-'Event of a window by its id, else NULL fields. Written anew when queues come and go';
+    perform pgque._write_dispatch();
+end $$;
+comment on function pgque._read is 'Events of a window, in no order; with a limit, so many of each table';
+comment on function pgque._find is 'Event of a window by its id, else NULL fields';
 
 -- src/28_sending_code.sql
 
--- The functions that send events. They are written anew when a queue comes, goes,
--- rotates, or is opened or closed for events, so that a call neither looks the
--- current table up nor plans its insert.
-
-create or replace function pgque._for_each_writable(i_variable text, i_code text)
-returns text language sql as $$
--- Code after this is for the others: queues beyond the first hundred, disabled or
--- unknown ones.
-select pgque._search_tree(format('%s collate "C"', i_variable), array_agg(quote_literal(q.queue_name) order by q.name),
-    array_agg(replace(replace(i_code, '<table>', q.queue_data_pfx || '_' || q.queue_cur_table),
-        '<sequence>', q.queue_event_seq) order by q.name))
-from (
-    select *, queue_name collate "C" as name from pgque.queue where not queue_disable_insert order by queue_id limit 100
-) q
-$$;
-comment on function pgque._for_each_writable(text, text) is
-'Code that does something with the current event table of the queue that a variable names';
+-- The functions that send events: written anew when a queue comes, goes, rotates, or
+-- is opened or closed for events, so that a call neither looks the current table up
+-- nor plans its insert.
 
 create or replace function pgque._write_sending()
 returns void language plpgsql as $$
--- The functions that send one event, and what each takes for type, data and extras.
-declare
-    v_code record;
+-- What each function that sends one event takes for type, data and extras.
+declare v_function record;
 begin
-    for v_code in
-        select s.signature, s.fields, pgque._for_each_writable('queue_name', format('v_id := nextval(''<sequence>''::regclass);'
-            ' insert into <table> values (v_id, now(), pg_current_xact_id(), null, null, %s); return v_id;', s.fields)) as branches
-        from (values
+    for v_function in
+        select * from (values
             ('insert_event(queue_name text, ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text)',
                 'ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4'),
             ('send(queue_name text, payload jsonb)', $fields$'default', payload::text, null, null, null, null$fields$),
             ('send(queue_name text, type_name text, payload jsonb)', 'type_name, payload::text, null, null, null, null'),
             ('send(queue_name text, payload text)', $fields$'default', payload, null, null, null, null$fields$),
             ('send(queue_name text, type_name text, payload text)', 'type_name, payload, null, null, null, null')
-        ) s (signature, fields)
+        ) f (signature, fields)
     loop
-        execute format($function$
-            create or replace function pgque.%s
-            returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $body$
-            declare
-                v_id bigint;
-            begin
-                %s
-                return pgque.insert_event_raw(queue_name, null, now(), null, null, %s);
-            end
-            $body$
-            $function$, v_code.signature, v_code.branches, v_code.fields);
+        perform pgque._write_function(v_function.signature || ' returns bigint', 'v_id bigint;',
+            'security definer set search_path = pgque, pg_catalog, pg_temp',
+            pgque._for_queue_name('queue_name', format('v_id := nextval(''<sequence>''::regclass);'
+                ' insert into <table> values (v_id, now(), pg_current_xact_id(), null, null, %s); return v_id;', v_function.fields))
+            || format('return pgque.insert_event_raw(queue_name, null, now(), null, null, %s);', v_function.fields));
     end loop;
-end
-$$;
-comment on function pgque._write_sending() is 'Write the functions that send one event';
-
-create or replace function pgque._write_sending_batches()
-returns void language plpgsql as $$
-begin
-    execute format($function$
-        create or replace function pgque._insert_events(i_queue text, i_type text, i_payloads text[])
-        returns bigint[] language plpgsql as $body$
-        declare
-            v_ids bigint[];
-        begin
-            if cardinality(i_payloads) > 0 then
-                %s
-            end if;
-            return pgque._insert_events_raw(i_queue, i_type, i_payloads);
-        end
-        $body$
-        $function$, pgque._for_each_writable('i_queue', $code$
+    perform pgque._write_function('_insert_events(i_queue text, i_type text, i_payloads text[]) returns bigint[]',
+        'v_ids bigint[];', '', 'if cardinality(i_payloads) > 0 then ' || pgque._for_queue_name('i_queue', $code$
             v_ids := array(select nextval('<sequence>'::regclass) from generate_series(1, cardinality(i_payloads)));
             insert into <table> select unnest(v_ids), now(), pg_current_xact_id(), null, null, i_type, unnest(i_payloads);
-            return v_ids;$code$));
-end
-$$;
-comment on function pgque._write_sending_batches() is 'Write the function that sends a batch of events';
+            return v_ids;$code$) || ' end if; return pgque._insert_events_raw(i_queue, i_type, i_payloads);');
+end $$;
+comment on function pgque._write_sending is 'Write the functions that send events';
 
 create or replace function pgque._queue_changed()
 returns trigger language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
--- A session that still runs the code of before writes to the table of before, where
--- readers find its events all the same.
 -- Advisory lock (pgque.code): one writer at a time.
 begin
     perform pg_advisory_xact_lock(hashtext('pgque.code'));
     perform pgque._write_sending();
-    perform pgque._write_sending_batches();
-    if tg_op <> 'UPDATE' then
-        perform pgque._write_finding();
-    end if;
+    if tg_op <> 'UPDATE' then perform pgque._write_dispatch(); end if;
     return null;
-end
-$$;
-comment on function pgque._queue_changed() is 'Keep the written code in step with the queues there are';
+end $$;
+comment on function pgque._queue_changed is 'Keep the written code in step with the queues there are';
 
 do $$
 begin
     perform pgque._write_sending();
-    perform pgque._write_sending_batches();
     if not exists (select from pg_trigger where tgrelid = 'pgque.queue'::regclass and tgname = 'queue_code') then
         create trigger queue_code
         after insert or delete or update of queue_cur_table, queue_disable_insert on pgque.queue
         for each statement execute function pgque._queue_changed();
     end if;
-end
-$$;
-comment on function pgque._insert_events(text, text, text[]) is
-'Append events in the order of an array; runs with the rights of its caller. Written anew when queues change';
+end $$;
+comment on function pgque._insert_events is 'Append events in the order of an array; runs with the rights of its caller';
 comment on function pgque.insert_event(text, text, text, text, text, text, text) is
-'Append an event with its extra fields; it becomes readable after commit and the next tick. Written anew when queues change';
-comment on function pgque.send(text, jsonb) is 'Append an event of type default: JSON. Written anew when queues change';
-comment on function pgque.send(text, text, jsonb) is 'Append an event: JSON. Written anew when queues change';
-comment on function pgque.send(text, text) is
-'Append an event of type default: text, kept byte for byte. Written anew when queues change';
-comment on function pgque.send(text, text, text) is
-'Append an event: text, kept byte for byte. Written anew when queues change';
+'Append an event with its extra fields; it becomes readable after commit and the next tick';
+comment on function pgque.send(text, jsonb) is 'Append an event of type default: JSON';
+comment on function pgque.send(text, text, jsonb) is 'Append an event: JSON';
+comment on function pgque.send(text, text) is 'Append an event of type default: text, kept byte for byte';
+comment on function pgque.send(text, text, text) is 'Append an event: text, kept byte for byte';
 
 -- src/30_producer.sql
 
@@ -766,65 +603,58 @@ comment on function pgque.send(text, text, text) is
 -- the queue; a producer that still sees an old current table writes there, and
 -- readers find the event all the same. send() is in 28_sending_code.sql.
 
+create or replace function pgque._refuse_disabled(i_queue pgque.queue, i_refusal text default 'Insert into queue disallowed')
+returns void language plpgsql as $$
+begin
+    if i_queue.queue_disable_insert and current_setting('session_replication_role') <> 'replica' then
+        raise exception '%', i_refusal;
+    end if;
+end $$;
+comment on function pgque._refuse_disabled is 'Raise when a queue takes no new events';
+
+create or replace function pgque.current_event_table(x_queue_name text)
+returns text language plpgsql as $$
+declare v_queue pgque.queue := pgque._queue(x_queue_name, 'Event queue not found');
+begin
+    perform pgque._refuse_disabled(v_queue, 'Writing to queue disabled');
+    return v_queue.queue_data_pfx || '_' || v_queue.queue_cur_table;
+end $$;
+comment on function pgque.current_event_table is 'Name of the table that producers write to';
+
 create or replace function pgque.insert_event_raw(
     queue_name text, ev_id bigint, ev_time timestamptz, ev_owner integer, ev_retry integer, ev_type text,
     ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
 ) returns bigint language plpgsql as $$
 -- A sequence value is used up even for a given id: the ticker counts events by it.
 declare
-    v_table text;
-    v_disabled boolean;
+    v_queue pgque.queue := pgque._queue(queue_name);
     v_id bigint;
 begin
-    select q.queue_data_pfx || '_' || q.queue_cur_table, q.queue_disable_insert, nextval(q.queue_event_seq::regclass)
-    into v_table, v_disabled, v_id
-    from pgque.queue q
-    where q.queue_name = insert_event_raw.queue_name;
-    if not found then
-        raise exception 'queue not found: %', insert_event_raw.queue_name;
-    end if;
-    if v_disabled and current_setting('session_replication_role') <> 'replica' then
-        raise exception 'Insert into queue disallowed';
-    end if;
+    perform pgque._refuse_disabled(v_queue);
+    v_id := nextval(v_queue.queue_event_seq::regclass);
     v_id := coalesce(insert_event_raw.ev_id, v_id);
-    execute 'insert into ' || v_table
-        || ' values ($1, $2, pg_current_xact_id(), $3, $4, $5, $6, $7, $8, $9, $10)'
+    execute format('insert into %s_%s values ($1, $2, pg_current_xact_id(), $3, $4, $5, $6, $7, $8, $9, $10)',
+        v_queue.queue_data_pfx, v_queue.queue_cur_table)
     using v_id, ev_time, ev_owner, ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4;
     return v_id;
-end
-$$;
-comment on function pgque.insert_event_raw(
-    text, bigint, timestamptz, integer, integer, text, text, text, text, text, text
-) is 'Append one event with every field given';
+end $$;
+comment on function pgque.insert_event_raw is 'Append one event with every field given';
 
 create or replace function pgque._insert_events_raw(i_queue text, i_type text, i_payloads text[])
 returns bigint[] language plpgsql as $$
-declare
-    v_queue pgque.queue;
-    v_ids bigint[];
+declare v_queue pgque.queue; v_ids bigint[];
 begin
-    if i_payloads is null then
-        raise exception 'payloads must not be null';
-    end if;
-    if cardinality(i_payloads) = 0 then
-        return '{}';
-    end if;
-    select * into v_queue from pgque.queue where queue_name = i_queue;
-    if not found then
-        raise exception 'queue not found: %', i_queue;
-    end if;
-    if v_queue.queue_disable_insert and current_setting('session_replication_role') <> 'replica' then
-        raise exception 'Insert into queue disallowed';
-    end if;
+    if i_payloads is null then raise exception 'payloads must not be null'; end if;
+    if cardinality(i_payloads) = 0 then return '{}'; end if;
+    v_queue := pgque._queue(i_queue);
+    perform pgque._refuse_disabled(v_queue);
     v_ids := array(select nextval(v_queue.queue_event_seq::regclass) from generate_series(1, cardinality(i_payloads)));
     execute format('insert into %s_%s select unnest($1), now(), pg_current_xact_id(), null, null, $2, unnest($3)',
         v_queue.queue_data_pfx, v_queue.queue_cur_table)
     using v_ids, i_type, i_payloads;
     return v_ids;
-end
-$$;
-comment on function pgque._insert_events_raw(text, text, text[]) is
-'Append events in the order of an array through dynamic SQL, or say why not';
+end $$;
+comment on function pgque._insert_events_raw is 'Append events in the order of an array through dynamic SQL, or say why not';
 
 create or replace function pgque.insert_event(queue_name text, ev_type text, ev_data text)
 returns bigint language plpgsql as $$
@@ -851,23 +681,6 @@ returns bigint[] language plpgsql security definer set search_path = pgque, pg_c
 begin return pgque._insert_events(queue_name, type_name, payloads); end $$;
 comment on function pgque.send_batch(text, text, text[]) is 'Append events, ids in input order: text, kept byte for byte';
 
-create or replace function pgque.current_event_table(x_queue_name text)
-returns text language plpgsql as $$
-declare
-    v_queue pgque.queue;
-begin
-    select * into v_queue from pgque.queue where queue_name = x_queue_name;
-    if not found then
-        raise exception 'Event queue not found';
-    end if;
-    if v_queue.queue_disable_insert and current_setting('session_replication_role') <> 'replica' then
-        raise exception 'Writing to queue disabled';
-    end if;
-    return v_queue.queue_data_pfx || '_' || v_queue.queue_cur_table;
-end
-$$;
-comment on function pgque.current_event_table(text) is 'Name of the table that producers write to';
-
 -- src/40_ticker.sql
 
 -- The ticker: decides when a queue is due and records a snapshot. Ticks of one
@@ -879,13 +692,10 @@ create or replace function pgque._refuse_old_snapshot()
 returns void language plpgsql as $$
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-        raise exception 'ticks must be made in a READ COMMITTED transaction'
-            using errcode = 'invalid_transaction_state';
+        raise exception 'ticks must be made in a READ COMMITTED transaction' using errcode = 'invalid_transaction_state';
     end if;
-end
-$$;
-comment on function pgque._refuse_old_snapshot() is
-'Raise when the transaction keeps one snapshot: its ticks could lie before committed ones';
+end $$;
+comment on function pgque._refuse_old_snapshot() is 'Raise when the transaction keeps one snapshot: its ticks could lie before committed ones';
 
 create or replace function pgque._tick_snapshot()
 returns pg_snapshot language sql stable as $$
@@ -901,42 +711,28 @@ select case
 end
 from (select pg_current_snapshot(), pg_current_xact_id_if_assigned()) c (snapshot, own)
 $$;
-comment on function pgque._tick_snapshot() is 'Snapshot of this statement, with the own transaction shown as running';
+comment on function pgque._tick_snapshot is 'Snapshot of this statement, with the own transaction shown as running';
 
 create or replace function pgque._due_queues(i_queue_ids integer[])
 returns table (
-    queue_id integer,
-    queue_name text,
-    next_tick_id bigint,
-    event_seq bigint,
-    old_snapshot pg_snapshot,
-    new_events bigint
+    queue_id integer, queue_name text, next_tick_id bigint, event_seq bigint, old_snapshot pg_snapshot, new_events bigint
 ) language sql stable as $$
 -- The only place that decides when to tick. NULL stands for all queues.
 -- No transaction id is asked for: an idle pass must not use one up.
 select q.queue_id, q.queue_name, coalesce(t1.tick_id, 0) + 1, d.event_seq, t1.tick_snapshot, d.new_events
 from pgque.queue q
 left join lateral (
-    select t.tick_id, t.tick_time, t.tick_snapshot, t.tick_event_seq
-    from pgque.tick t
-    where t.tick_queue = q.queue_id
-    order by t.tick_id desc
-    limit 1
+    select * from pgque.tick t where t.tick_queue = q.queue_id order by t.tick_id desc limit 1
 ) t1 on true
 left join lateral (
-    select t.tick_time
-    from pgque.tick t
-    where t.tick_queue = q.queue_id and t.tick_id < t1.tick_id
-    order by t.tick_id desc
-    limit 1
+    select t.tick_time from pgque.tick t
+    where t.tick_queue = q.queue_id and t.tick_id < t1.tick_id order by t.tick_id desc limit 1
 ) t0 on true
 cross join lateral (
-    select coalesce(pg_sequence_last_value(to_regclass(q.queue_event_seq)), 0) as event_seq
-    offset 0
+    select coalesce(pg_sequence_last_value(to_regclass(q.queue_event_seq)), 0) as event_seq offset 0
 ) s
 cross join lateral (
-    select s.event_seq, s.event_seq - t1.tick_event_seq as new_events, now() - t1.tick_time as lag
-    offset 0
+    select s.event_seq, s.event_seq - t1.tick_event_seq as new_events, now() - t1.tick_time as lag offset 0
 ) d
 where not q.queue_external_ticker
     and not q.queue_ticker_paused
@@ -946,15 +742,12 @@ where not q.queue_external_ticker
         when d.new_events > 0 then d.new_events >= q.queue_ticker_max_count or d.lag >= q.queue_ticker_max_lag
         else d.lag >= q.queue_ticker_max_lag / 2
             and (d.lag >= 2 * (t1.tick_time - t0.tick_time) or d.lag >= q.queue_ticker_idle_period)
-    end
-$$;
+    end $$;
 comment on function pgque._due_queues(integer[]) is 'Queues that are to be ticked now, in this statement''s snapshot';
 
-create or replace function pgque._check_tick_state(
-    i_snapshot pg_snapshot, i_new_events bigint, i_event_seq bigint
-) returns void language plpgsql as $$
-declare
-    v_next_xid xid8 := pg_snapshot_xmax(pg_current_snapshot());
+create or replace function pgque._check_tick_state(i_snapshot pg_snapshot, i_new_events bigint, i_event_seq bigint)
+returns void language plpgsql as $$
+declare v_next_xid xid8 := pg_snapshot_xmax(pg_current_snapshot());
 begin
     if pg_snapshot_xmin(i_snapshot) > v_next_xid then
         raise exception 'Invalid PgQ state: old xmin=%, old xmax=%, cur txid=%',
@@ -967,31 +760,20 @@ begin
     if i_new_events < 0 then
         raise warning 'Negative new_events?  old=% cur=%', i_event_seq - i_new_events, i_event_seq;
     end if;
-end
-$$;
-comment on function pgque._check_tick_state(pg_snapshot, bigint, bigint) is
-'Raise when the newest tick lies in the future of this cluster';
+end $$;
+comment on function pgque._check_tick_state(pg_snapshot, bigint, bigint) is 'Raise when the newest tick lies in the future of this cluster';
 
 create or replace function pgque._tick_queues(i_queue_ids integer[])
-returns table (
-    queue_id integer,
-    tick_id bigint
-) language plpgsql as $$
+returns table (queue_id integer, tick_id bigint) language plpgsql as $$
 -- Advisory lock (pgque.tick, queue): held by another ticker means that the queue
 -- is being ticked, so it is skipped. The key share keeps drop_queue away.
-declare
-    v_locked integer[];
-    v_due record;
+declare v_locked integer[]; v_due record;
 begin
     with candidate as materialized (
-        select q.queue_id
-        from pgque.queue q
-        where q.queue_id = any (i_queue_ids)
-        order by q.queue_name
-        for key share skip locked
+        select q.queue_id from pgque.queue q where q.queue_id = any (i_queue_ids)
+        order by q.queue_name for key share skip locked
     )
-    select array_agg(c.queue_id) into v_locked
-    from candidate c
+    select array_agg(c.queue_id) into v_locked from candidate c
     where pg_try_advisory_xact_lock(hashtext('pgque.tick'), c.queue_id);
 
     for v_due in select * from pgque._due_queues(v_locked) d where v_locked is not null order by d.queue_name loop
@@ -999,15 +781,12 @@ begin
         insert into pgque.tick (tick_queue, tick_id, tick_snapshot, tick_event_seq)
         select v_due.queue_id, greatest(nextval(q.queue_tick_seq::regclass), v_due.next_tick_id),
             pgque._tick_snapshot(), v_due.event_seq
-        from pgque.queue q
-        where q.queue_id = v_due.queue_id
-        returning tick.tick_queue, tick.tick_id
-        into queue_id, tick_id;
+        from pgque.queue q where q.queue_id = v_due.queue_id
+        returning tick.tick_queue, tick.tick_id into queue_id, tick_id;
         perform pg_notify('pgque_' || v_due.queue_name, tick_id::text);
         return next;
     end loop;
-end
-$$;
+end $$;
 comment on function pgque._tick_queues(integer[]) is 'Tick those of the given queues that are due; any failure ends the call';
 
 create or replace function pgque.ticker()
@@ -1017,9 +796,7 @@ declare
     v_id integer;
     v_ticks bigint := 0;
 begin
-    if v_due = '{}' then
-        return 0;
-    end if;
+    if v_due = '{}' then return 0; end if;
     perform pgque._refuse_old_snapshot();
     begin
         return (select count(*) from pgque._tick_queues(v_due));
@@ -1035,54 +812,50 @@ begin
         end loop;
     end;
     return v_ticks;
-end
-$$;
-comment on function pgque.ticker() is
-'Tick every queue that is due; the number of ticks made. Any number may run; a failing queue is skipped with a warning';
+end $$;
+comment on function pgque.ticker() is 'Tick every queue that is due; the number of ticks made. Any number may run; a failing queue is skipped with a warning';
 
 create or replace function pgque.ticker(i_queue_name text)
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue;
+declare v_queue pgque.queue := pgque._queue(i_queue_name, 'no such queue');
 begin
-    select * into v_queue from pgque.queue where queue_name = i_queue_name;
-    if not found then
-        raise exception 'no such queue';
-    end if;
-    if v_queue.queue_external_ticker then
-        raise exception 'This queue has external tick source.';
-    end if;
-    if v_queue.queue_ticker_paused then
-        raise exception 'Ticker has been paused for this queue';
-    end if;
+    if v_queue.queue_external_ticker then raise exception 'This queue has external tick source.'; end if;
+    if v_queue.queue_ticker_paused then raise exception 'Ticker has been paused for this queue'; end if;
     perform pgque._refuse_old_snapshot();
     return (select t.tick_id from pgque._tick_queues(array[v_queue.queue_id]) t);
-end
-$$;
+end $$;
 comment on function pgque.ticker(text) is 'Tick one queue when it is due: the tick id, else NULL';
 
 -- src/45_ticker_control.sql
 
 -- Ticks on demand: forced, from an outside source, or in a loop.
 
+create or replace function pgque._queue_to_tick(i_queue_name text, i_is_external boolean)
+returns pgque.queue language plpgsql as $$
+declare v_queue pgque.queue := pgque._queue(i_queue_name);
+begin
+    if v_queue.queue_ticker_paused then
+        raise exception 'queue % is paused (queue_ticker_paused = true)', i_queue_name;
+    end if;
+    if i_is_external and not v_queue.queue_external_ticker then
+        raise exception 'queue % is not configured for external ticker (queue_external_ticker = false); use pgque.ticker(queue) instead',
+            i_queue_name;
+    end if;
+    if v_queue.queue_external_ticker and not i_is_external then
+        raise exception 'queue % is configured for external ticker; force_tick is meaningless — push ticks via pgque.ticker(queue, tick_id, ts, event_seq)',
+            i_queue_name;
+    end if;
+    return v_queue;
+end $$;
+comment on function pgque._queue_to_tick is 'Queue whose ticks come from outside, or from ticker(); raises when it is not so';
+
 create or replace function pgque.ticker(
     i_queue_name text, i_tick_id bigint, i_orig_timestamp timestamptz, i_event_seq bigint
 ) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_queue pgque.queue;
+    v_queue pgque.queue := pgque._queue_to_tick(i_queue_name, true);
     v_last pgque.tick;
 begin
-    select * into v_queue from pgque.queue where queue_name = i_queue_name for key share;
-    if not found then
-        raise exception 'queue not found: %', i_queue_name;
-    end if;
-    if v_queue.queue_ticker_paused then
-        raise exception 'queue % is paused (queue_ticker_paused = true)', i_queue_name;
-    end if;
-    if not v_queue.queue_external_ticker then
-        raise exception 'queue % is not configured for external ticker (queue_external_ticker = false); use pgque.ticker(queue) instead',
-            i_queue_name;
-    end if;
     perform pgque._refuse_old_snapshot();
     -- The same lock as in _tick_queues(), here waited for.
     perform pg_advisory_xact_lock(hashtext('pgque.tick'), v_queue.queue_id);
@@ -1092,43 +865,25 @@ begin
             i_tick_id, v_last.tick_id;
     end if;
     if i_event_seq < v_last.tick_event_seq then
-        raise exception 'external ticker event_seq must be >= previous tick (% < %)',
-            i_event_seq, v_last.tick_event_seq;
+        raise exception 'external ticker event_seq must be >= previous tick (% < %)', i_event_seq, v_last.tick_event_seq;
     end if;
     insert into pgque.tick (tick_queue, tick_id, tick_time, tick_snapshot, tick_event_seq)
     values (v_queue.queue_id, i_tick_id, i_orig_timestamp, pgque._tick_snapshot(), i_event_seq);
     perform setval(v_queue.queue_tick_seq::regclass, i_tick_id);
     perform pg_notify('pgque_' || i_queue_name, i_tick_id::text);
     return i_tick_id;
-end
-$$;
-comment on function pgque.ticker(text, bigint, timestamptz, bigint) is
-'Record a tick that an outside source gives, with the snapshot of now';
+end $$;
+comment on function pgque.ticker(text, bigint, timestamptz, bigint) is 'Record a tick that an outside source gives, with the snapshot of now';
 
 create or replace function pgque.force_next_tick(i_queue_name text)
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue;
+declare v_queue pgque.queue := pgque._queue_to_tick(i_queue_name, false);
 begin
-    select * into v_queue from pgque.queue where queue_name = i_queue_name;
-    if not found then
-        raise exception 'queue not found: %', i_queue_name;
-    end if;
-    if v_queue.queue_ticker_paused then
-        raise exception 'queue % is paused (queue_ticker_paused = true)', i_queue_name;
-    end if;
-    if v_queue.queue_external_ticker then
-        raise exception 'queue % is configured for external ticker; force_tick is meaningless — push ticks via pgque.ticker(queue, tick_id, ts, event_seq)',
-            i_queue_name;
-    end if;
-    perform setval(v_queue.queue_event_seq::regclass,
-        coalesce(pg_sequence_last_value(v_queue.queue_event_seq::regclass), 0)
+    perform setval(v_queue.queue_event_seq::regclass, coalesce(pg_sequence_last_value(v_queue.queue_event_seq::regclass), 0)
         + v_queue.queue_ticker_max_count::bigint * 2 + 1000);
     return (select max(tick_id) from pgque.tick where tick_queue = v_queue.queue_id);
-end
-$$;
-comment on function pgque.force_next_tick(text) is
-'Make the next ticker() call tick this queue; returns the newest tick there is';
+end $$;
+comment on function pgque.force_next_tick is 'Make the next ticker() call tick this queue; returns the newest tick there is';
 
 create or replace function pgque.force_tick(i_queue_name text)
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
@@ -1144,8 +899,7 @@ begin
     end if;
     update pgque.config set tick_period_ms = p_period_ms;
     return p_period_ms;
-end
-$$;
+end $$;
 comment on function pgque.set_tick_period_ms(integer) is 'Set the pause of ticker_loop()';
 
 create or replace procedure pgque.ticker_loop()
@@ -1162,10 +916,8 @@ begin
         exit when v_wait < -1;
         perform pg_sleep(greatest(v_wait, 0));
     end loop;
-end
-$$;
-comment on procedure pgque.ticker_loop() is
-'Run ticker() for about one second, committing after each pass; CALL it outside a transaction';
+end $$;
+comment on procedure pgque.ticker_loop is 'Run ticker() for about one second, committing after each pass; CALL it outside a transaction';
 
 create or replace function pgque.seq_getval(i_seq_name text)
 returns bigint language plpgsql strict as $$
@@ -1175,12 +927,9 @@ comment on function pgque.seq_getval(text) is 'last_value of a sequence, which r
 create or replace function pgque.seq_setval(i_seq_name text, i_new_value bigint)
 returns bigint language plpgsql strict as $$
 begin
-    if i_new_value > pgque.seq_getval(i_seq_name) then
-        return setval(i_seq_name::regclass, i_new_value);
-    end if;
+    if i_new_value > pgque.seq_getval(i_seq_name) then return setval(i_seq_name::regclass, i_new_value); end if;
     return pgque.seq_getval(i_seq_name);
-end
-$$;
+end $$;
 comment on function pgque.seq_setval(text, bigint) is 'Move a sequence forward, never back; returns where it stands';
 
 -- src/50_batches.sql
@@ -1189,162 +938,94 @@ comment on function pgque.seq_setval(text, bigint) is 'Move a sequence forward, 
 -- Which events belong to it is computed from the two snapshots at each read;
 -- nothing is stored but the cursor.
 
-create or replace function pgque._window_between(i_queue_id integer, i_from_tick bigint, i_to_tick bigint)
+create or replace function pgque._batch(i_batch_id bigint, i_lock boolean default false)
 returns pgque._window language plpgsql as $$
-declare
-    v_window pgque._window;
+-- The lock is held until commit, so that no takeover slips between a nack and its ack.
+declare v_window pgque._window;
 begin
-    select null, f.tick_queue, null, f.tick_id, t.tick_id, f.tick_time, t.tick_time,
-        f.tick_event_seq, t.tick_event_seq, f.tick_snapshot, t.tick_snapshot
-    into v_window
-    from pgque.tick f
-    join pgque.tick t on t.tick_queue = f.tick_queue and t.tick_id = i_to_tick
-    where f.tick_queue = i_queue_id and f.tick_id = i_from_tick;
+    if i_lock then perform from pgque.subscription where sub_batch = i_batch_id for no key update; end if;
+    select * into v_window from pgque._window w where w.batch_id = i_batch_id;
     return v_window;
-end
-$$;
-comment on function pgque._window_between(integer, bigint, bigint) is
-'Window between two ticks, without batch and subscription; NULL fields when a tick is missing';
+end $$;
+comment on function pgque._batch is 'Open batch; NULL fields when there is none';
 
-create or replace function pgque._describe_window(i_sub pgque.subscription)
+create or replace function pgque._readable_batch(i_batch_id bigint)
 returns pgque._window language plpgsql as $$
-declare
-    v_window pgque._window := pgque._window_between(i_sub.sub_queue, i_sub.sub_last_tick, i_sub.sub_next_tick);
+declare v_window pgque._window := pgque._batch(i_batch_id);
 begin
-    v_window.batch_id := i_sub.sub_batch;
-    v_window.sub_id := i_sub.sub_id;
-    return v_window;
-end
-$$;
-comment on function pgque._describe_window(pgque.subscription) is
-'Window of the open batch of a subscription; NULL ticks when one is missing';
-
-create or replace function pgque._batch_window(i_batch_id bigint)
-returns pgque._window language plpgsql as $$
-declare
-    v_sub pgque.subscription;
-    v_window pgque._window;
-begin
-    select * into v_sub from pgque.subscription where sub_batch = i_batch_id;
-    if not found then
-        raise exception 'batch not found: %', i_batch_id;
-    end if;
-    v_window := pgque._describe_window(v_sub);
-    if v_window.queue_id is null then
+    if v_window.batch_id is null then raise exception 'batch not found: %', i_batch_id; end if;
+    if v_window.from_snapshot is null or v_window.to_snapshot is null then
         raise exception 'Cannot find data for batch %', i_batch_id;
     end if;
     return v_window;
-end
-$$;
-comment on function pgque._batch_window(bigint) is 'Window of an open batch; raises when there is none';
+end $$;
+comment on function pgque._readable_batch is 'Open batch; raises when there is none, or a tick of it is gone';
 
 create or replace function pgque.find_tick_helper(
     i_queue_id integer, i_prev_tick_id bigint, i_prev_tick_time timestamptz, i_prev_tick_seq bigint,
     i_min_count bigint, i_min_interval interval, out next_tick_id bigint, out next_tick_time timestamptz,
     out next_tick_seq bigint
 ) language plpgsql stable as $$
--- A backlog of more than twice the wish is cut at the first tick that fulfils it.
-declare
-    v_new pgque.tick;
+-- The newest tick, if it fulfils a wish; from a backlog of more than twice the wish
+-- the first tick that fulfils it.
 begin
-    select * into v_new
-    from pgque.tick
-    where tick_queue = i_queue_id and tick_id > i_prev_tick_id
-    order by tick_id desc
-    limit 1;
-    if v_new.tick_event_seq - i_prev_tick_seq > 2 * i_min_count
-        or v_new.tick_time - i_prev_tick_time > 2 * i_min_interval
+    select t.tick_id, t.tick_time, t.tick_event_seq into next_tick_id, next_tick_time, next_tick_seq
+    from pgque.tick t
+    where t.tick_queue = i_queue_id and t.tick_id > i_prev_tick_id order by t.tick_id desc limit 1;
+    if next_tick_seq - i_prev_tick_seq > 2 * i_min_count or next_tick_time - i_prev_tick_time > 2 * i_min_interval then
+        select t.tick_id, t.tick_time, t.tick_event_seq into next_tick_id, next_tick_time, next_tick_seq
+        from pgque.tick t
+        where t.tick_queue = i_queue_id and t.tick_id > i_prev_tick_id
+            and (t.tick_event_seq - i_prev_tick_seq >= i_min_count or t.tick_time - i_prev_tick_time >= i_min_interval)
+        order by t.tick_id limit 1;
+    elsif (next_tick_seq - i_prev_tick_seq >= i_min_count or next_tick_time - i_prev_tick_time >= i_min_interval) is not true
     then
-        select * into v_new
-        from pgque.tick
-        where tick_queue = i_queue_id
-            and tick_id > i_prev_tick_id
-            and (tick_event_seq - i_prev_tick_seq >= i_min_count or tick_time - i_prev_tick_time >= i_min_interval)
-        order by tick_id
-        limit 1;
+        next_tick_id := null; next_tick_time := null; next_tick_seq := null;
     end if;
-    if v_new.tick_event_seq - i_prev_tick_seq >= i_min_count
-        or v_new.tick_time - i_prev_tick_time >= i_min_interval
-    then
-        next_tick_id := v_new.tick_id;
-        next_tick_time := v_new.tick_time;
-        next_tick_seq := v_new.tick_event_seq;
-    end if;
-end
-$$;
-comment on function pgque.find_tick_helper(integer, bigint, timestamptz, bigint, bigint, interval) is
-'Tick at which a batch of a wanted size or age ends; NULL when there is not enough yet';
+end $$;
+comment on function pgque.find_tick_helper is 'Tick at which a batch of a wanted size or age ends; NULL when there is not enough yet';
 
-create or replace function pgque._next_window(
+create or replace function pgque._next_tick(
     i_queue_id integer, i_from_tick bigint, i_min_lag interval, i_min_count bigint, i_min_interval interval
-) returns pgque._window language plpgsql as $$
+) returns bigint language plpgsql as $$
 -- Ticks between which no event was sent are passed over in one window: it ends at
 -- the first tick with a new event count, else at the newest one. That loses
 -- nothing, for a window may always be joined with the next.
-declare
-    v_window pgque._window;
-    v_end_tick bigint;
+declare v_id bigint; v_time timestamptz;
 begin
-    select null, f.tick_queue, null, f.tick_id, t.tick_id, f.tick_time, t.tick_time,
-        f.tick_event_seq, t.tick_event_seq, f.tick_snapshot, t.tick_snapshot
-    into v_window
-    from pgque.tick f
-    cross join lateral (
-        select *
-        from pgque.tick n
-        where n.tick_queue = f.tick_queue and n.tick_id > f.tick_id and n.tick_event_seq <> f.tick_event_seq
-        order by n.tick_id
-        limit 1
-    ) t
-    where f.tick_queue = i_queue_id and f.tick_id = i_from_tick;
-
     if i_min_count is not null or i_min_interval is not null then
-        select h.next_tick_id into v_end_tick
+        select h.next_tick_id, h.next_tick_time into v_id, v_time
         from pgque.tick f
         cross join pgque.find_tick_helper(
             i_queue_id, f.tick_id, f.tick_time, f.tick_event_seq, i_min_count, i_min_interval) h
         where f.tick_queue = i_queue_id and f.tick_id = i_from_tick;
-        v_window := pgque._window_between(i_queue_id, i_from_tick, v_end_tick);
-    elsif v_window.to_tick is null then
-        select max(tick_id) into v_end_tick from pgque.tick where tick_queue = i_queue_id;
-        if v_end_tick > i_from_tick then
-            v_window := pgque._window_between(i_queue_id, i_from_tick, v_end_tick);
+    else
+        select n.tick_id, n.tick_time into v_id, v_time
+        from pgque.tick f
+        cross join lateral (
+            select * from pgque.tick t
+            where t.tick_queue = f.tick_queue and t.tick_id > f.tick_id and t.tick_event_seq <> f.tick_event_seq
+            order by t.tick_id limit 1
+        ) n
+        where f.tick_queue = i_queue_id and f.tick_id = i_from_tick;
+        if not found then
+            select n.tick_id, n.tick_time into v_id, v_time
+            from pgque.tick n
+            where n.tick_queue = i_queue_id and n.tick_id > i_from_tick
+            order by n.tick_id desc limit 1;
         end if;
     end if;
-    if now() - v_window.to_time < i_min_lag then
-        return null;
-    end if;
-    return v_window;
-end
-$$;
-comment on function pgque._next_window(integer, bigint, interval, bigint, interval) is
-'Next window of a cursor, without batch and subscription; NULL fields when there is none yet';
+    return case when now() - v_time < i_min_lag then null else v_id end;
+end $$;
+comment on function pgque._next_tick is 'Tick at which the next window of a cursor ends; NULL when there is none yet';
 
 -- src/52_reading.sql
 
 -- Opening, reading and finishing the batches of a consumer.
 
-create or replace function pgque._refuse_subscription(i_sub pgque.subscription, i_queue text, i_consumer text)
-returns void language plpgsql as $$
-begin
-    if i_sub.sub_id is null then
-        raise exception 'Not subscriber to queue: %/%', i_queue, i_consumer;
-    end if;
-    if i_sub.sub_role = 'coop_main' then
-        raise exception 'consumer % on queue % is a cooperative main consumer; use cooperative receive/next_batch with a subconsumer',
-            i_consumer, i_queue;
-    end if;
-    raise exception 'consumer % on queue % is a cooperative subconsumer; use receive_coop / next_batch (cooperative form) instead of the legacy 5-arg next_batch_custom',
-        i_consumer, i_queue;
-end
-$$;
-comment on function pgque._refuse_subscription(pgque.subscription, text, text) is
-'Say why a subscription cannot be read as a normal one';
-
 create or replace function pgque._find_subscription(i_queue text, i_consumer text)
 returns pgque.subscription language plpgsql as $$
-declare
-    v_sub pgque.subscription;
+declare v_sub pgque.subscription;
 begin
     select s.* into v_sub
     from pgque.queue q
@@ -1352,9 +1033,21 @@ begin
     join pgque.consumer c on c.co_id = s.sub_consumer
     where q.queue_name = i_queue and c.co_name = i_consumer;
     return v_sub;
-end
-$$;
-comment on function pgque._find_subscription(text, text) is 'Subscription by names, not locked';
+end $$;
+comment on function pgque._find_subscription is 'Subscription by names, not locked; NULL fields when there is none';
+
+create or replace function pgque._refuse_subscription(i_sub pgque.subscription, i_queue text, i_consumer text)
+returns void language plpgsql as $$
+begin
+    if i_sub.sub_id is null then raise exception 'Not subscriber to queue: %/%', i_queue, i_consumer; end if;
+    if i_sub.sub_role = 'coop_main' then
+        raise exception 'consumer % on queue % is a cooperative main consumer; use cooperative receive/next_batch with a subconsumer',
+            i_consumer, i_queue;
+    end if;
+    raise exception 'consumer % on queue % is a cooperative subconsumer; use receive_coop / next_batch (cooperative form) instead of the legacy 5-arg next_batch_custom',
+        i_consumer, i_queue;
+end $$;
+comment on function pgque._refuse_subscription is 'Say why a subscription cannot be read as a normal one';
 
 create or replace function pgque._open_batch(
     i_queue text, i_consumer text, i_min_lag interval, i_min_count integer, i_min_interval interval
@@ -1362,9 +1055,7 @@ create or replace function pgque._open_batch(
 -- Looks without any lock, then takes what it saw, unless that has changed: then it
 -- looks again. So an idle poll leaves no trace, and a session that waited for
 -- another one sees the cursor and the ticks that belong together.
-declare
-    v_sub pgque.subscription;
-    v_window pgque._window;
+declare v_sub pgque.subscription; v_window pgque._window; v_next_tick bigint;
 begin
     loop
         v_sub := pgque._find_subscription(i_queue, i_consumer);
@@ -1372,34 +1063,31 @@ begin
             perform pgque._refuse_subscription(v_sub, i_queue, i_consumer);
         end if;
         if v_sub.sub_batch is not null then
-            v_window := pgque._describe_window(v_sub);
             perform from pgque.subscription
             where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer and sub_batch = v_sub.sub_batch
             for no key update;
         else
-            v_window := pgque._next_window(
-                v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval);
-            exit when v_window.to_tick is null;
-            v_window.batch_id := nextval('pgque.batch_id_seq');
-            v_window.sub_id := v_sub.sub_id;
+            v_next_tick := pgque._next_tick(v_sub.sub_queue, v_sub.sub_last_tick, i_min_lag, i_min_count, i_min_interval);
+            exit when v_next_tick is null;
             update pgque.subscription
-            set sub_batch = v_window.batch_id, sub_next_tick = v_window.to_tick, sub_active = clock_timestamp()
+            set sub_batch = nextval('pgque.batch_id_seq'), sub_next_tick = v_next_tick, sub_active = clock_timestamp()
             where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer
-                and sub_batch is null and sub_last_tick = v_sub.sub_last_tick and sub_role = 'normal';
+                and sub_batch is null and sub_last_tick = v_sub.sub_last_tick and sub_role = 'normal'
+            returning sub_batch into v_sub.sub_batch;
         end if;
         exit when found;
     end loop;
-    if v_window.from_tick is null and (v_sub.sub_batch is not null or not exists (
-        select from pgque.tick where tick_queue = v_sub.sub_queue and tick_id = v_sub.sub_last_tick))
+    select * into v_window from pgque._window w where w.batch_id = v_sub.sub_batch;
+    if v_window.batch_id is not null and (v_window.from_snapshot is null or v_window.to_snapshot is null)
+        or v_window.batch_id is null and not exists (
+            select from pgque.tick where tick_queue = v_sub.sub_queue and tick_id = v_sub.sub_last_tick)
     then
         raise exception 'PgQ corruption: Consumer % on queue % does not see tick %',
             i_consumer, i_queue, v_sub.sub_last_tick;
     end if;
     return v_window;
-end
-$$;
-comment on function pgque._open_batch(text, text, interval, integer, interval) is
-'Open the next batch, or describe the open one; NULL when there is none';
+end $$;
+comment on function pgque._open_batch is 'Open the next batch, or describe the open one; NULL fields when there is none';
 
 create or replace function pgque.next_batch_custom(
     i_queue_name text, i_consumer_name text, i_min_lag interval, i_min_count integer, i_min_interval interval,
@@ -1410,8 +1098,7 @@ begin
     select w.batch_id, w.to_tick, w.from_tick, w.to_time, w.from_time, w.to_seq, w.from_seq
     into batch_id, cur_tick_id, prev_tick_id, cur_tick_time, prev_tick_time, cur_tick_event_seq, prev_tick_event_seq
     from pgque._open_batch(i_queue_name, i_consumer_name, i_min_lag, i_min_count, i_min_interval) w;
-end
-$$;
+end $$;
 comment on function pgque.next_batch_custom(text, text, interval, integer, interval) is
 'Open the next batch of a wanted age or size, or give the open one again; NULL when there is none. A second session of the same consumer waits for the commit of the first';
 
@@ -1419,55 +1106,42 @@ create or replace function pgque.next_batch_info(
     i_queue_name text, i_consumer_name text, out batch_id bigint, out cur_tick_id bigint, out prev_tick_id bigint,
     out cur_tick_time timestamptz, out prev_tick_time timestamptz, out cur_tick_event_seq bigint,
     out prev_tick_event_seq bigint
-) language plpgsql as $$
-begin
-    select * into batch_id, cur_tick_id, prev_tick_id, cur_tick_time, prev_tick_time,
-        cur_tick_event_seq, prev_tick_event_seq
-    from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null);
-end
-$$;
-comment on function pgque.next_batch_info(text, text) is 'Open the next batch and describe it';
+) language sql as $$ select * from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) $$;
+comment on function pgque.next_batch_info is 'Open the next batch and describe it';
 
 create or replace function pgque.next_batch(i_queue_name text, i_consumer_name text)
 returns bigint language plpgsql as $$
 begin return (select b.batch_id from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) b); end $$;
-comment on function pgque.next_batch(text, text) is
-'Open the next batch, or give the open one again; NULL when there is none';
+comment on function pgque.next_batch(text, text) is 'Open the next batch, or give the open one again; NULL when there is none';
 
 create or replace function pgque.get_batch_events(
     x_batch_id bigint, out ev_id bigint, out ev_time timestamptz, out ev_txid bigint, out ev_retry integer,
-    out ev_type text, out ev_data text, out ev_extra1 text, out ev_extra2 text, out ev_extra3 text,
-    out ev_extra4 text
+    out ev_type text, out ev_data text, out ev_extra1 text, out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
 ) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_window pgque._window := pgque._batch_window(x_batch_id);
 begin
-    return query execute format('select ev_id, ev_time, ev_txid::text::bigint, ev_retry, ev_type, ev_data,'
-        ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from pgque._read_%s($1, null) order by ev_id', v_window.queue_id)
-    using v_window;
-end
-$$;
-comment on function pgque.get_batch_events(bigint) is
-'All events of an open batch in the order of their ids; may be read through a cursor in pages';
+    return query
+    select e.ev_id, e.ev_time, e.ev_txid::text::bigint, e.ev_retry, e.ev_type, e.ev_data,
+        e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4
+    from pgque._read(pgque._readable_batch(x_batch_id), null) e
+    order by e.ev_id;
+end $$;
+comment on function pgque.get_batch_events is 'All events of an open batch in the order of their ids; may be read through a cursor in pages';
 
 create or replace function pgque.get_batch_cursor(
     i_batch_id bigint, i_cursor_name text, i_quick_limit integer, i_extra_where text, out ev_id bigint,
     out ev_time timestamptz, out ev_txid bigint, out ev_retry integer, out ev_type text, out ev_data text,
     out ev_extra1 text, out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
 ) returns setof record language plpgsql as $$
-declare
-    v_cursor refcursor := i_cursor_name;
+declare v_cursor refcursor := i_cursor_name;
 begin
     open v_cursor no scroll for execute format('select * from pgque.get_batch_events(%s) where %s',
         i_batch_id, coalesce(i_extra_where, 'true'));
     for i in 1..i_quick_limit loop
-        fetch v_cursor into ev_id, ev_time, ev_txid, ev_retry, ev_type, ev_data,
-            ev_extra1, ev_extra2, ev_extra3, ev_extra4;
+        fetch v_cursor into ev_id, ev_time, ev_txid, ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4;
         exit when not found;
         return next;
     end loop;
-end
-$$;
+end $$;
 comment on function pgque.get_batch_cursor(bigint, text, integer, text) is
 'Open a named cursor over a batch, narrowed by a piece of SQL, and return its first rows';
 
@@ -1477,113 +1151,117 @@ create or replace function pgque.get_batch_cursor(
     out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
 ) returns setof record language plpgsql strict as $$
 begin return query select * from pgque.get_batch_cursor(i_batch_id, i_cursor_name, i_quick_limit, null); end $$;
-comment on function pgque.get_batch_cursor(bigint, text, integer) is
-'Open a named cursor over a batch and return its first rows';
-
-create or replace function pgque.finish_batch(x_batch_id bigint)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin
-    update pgque.subscription
-    set sub_last_tick = case when sub_role = 'normal' then sub_next_tick end,
-        sub_next_tick = null,
-        sub_batch = null,
-        sub_active = clock_timestamp()
-    where sub_batch = x_batch_id and sub_role <> 'coop_main';
-    if found then
-        return 1;
-    end if;
-    if exists (select from pgque.subscription where sub_batch = x_batch_id) then
-        raise exception 'cannot finish cooperative main consumer batch % as normal active consumer', x_batch_id;
-    end if;
-    raise warning 'finish_batch: batch % not found', x_batch_id;
-    return 0;
-end
-$$;
-comment on function pgque.finish_batch(bigint) is
-'Finish a whole batch and move the cursor: 1, or 0 with a warning when the batch is no longer open';
+comment on function pgque.get_batch_cursor(bigint, text, integer) is 'Open a named cursor over a batch and return its first rows';
 
 create or replace function pgque.ack(i_batch_id bigint)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.finish_batch(i_batch_id); end $$;
-comment on function pgque.ack(bigint) is
-'Finish a whole batch, also events never read: 1, or 0 with a warning when the batch is no longer open, as after a takeover';
+begin
+    update pgque.subscription
+    set sub_last_tick = case when sub_role = 'normal' then sub_next_tick end, sub_next_tick = null, sub_batch = null,
+        sub_active = clock_timestamp()
+    where sub_batch = i_batch_id and sub_role <> 'coop_main';
+    if found then return 1; end if;
+    if exists (select from pgque.subscription where sub_batch = i_batch_id) then
+        raise exception 'cannot finish cooperative main consumer batch % as normal active consumer', i_batch_id;
+    end if;
+    raise warning 'finish_batch: batch % not found', i_batch_id;
+    return 0;
+end $$;
+comment on function pgque.ack is
+'Finish a whole batch, also events never read, and move the cursor: 1, or 0 with a warning when the batch is no longer open, as after a takeover';
+
+create or replace function pgque.finish_batch(x_batch_id bigint)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+begin return pgque.ack(x_batch_id); end $$;
+comment on function pgque.finish_batch is 'Older name of ack()';
+
+create or replace function pgque._messages(i_window pgque._window, i_function text, i_max_return integer)
+returns setof pgque.message language plpgsql as $$
+-- Asks for one event more than allowed: an overflow is noticed cheaply.
+declare
+    v_limit bigint := i_max_return::bigint + 1;
+    v_count bigint;
+begin
+    return query
+    select e.ev_id, i_window.batch_id, e.ev_type, e.ev_data, e.ev_retry, e.ev_time,
+        e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4
+    from pgque._read(i_window, v_limit) e
+    order by e.ev_id limit v_limit;
+    get diagnostics v_count = row_count;
+    if v_count >= v_limit then
+        raise exception 'pgque.%: batch exceeds max_return of %', i_function, i_max_return
+            using errcode = 'program_limit_exceeded',
+                hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
+                    'Do not acknowledge after this error.';
+    end if;
+end $$;
+comment on function pgque._messages is 'Messages of a batch in the order of their ids; raises when they are more than the caller allows';
+
+create or replace function pgque.receive(i_queue text, i_consumer text, i_max_return integer default 100)
+returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+declare v_window pgque._window;
+begin
+    if i_max_return < 1 then raise exception 'pgque.receive: max_return must be >= 1, got %', i_max_return; end if;
+    loop
+        v_window := pgque._open_batch(i_queue, i_consumer, null, null, null);
+        exit when v_window.batch_id is null;
+        return query select * from pgque._messages(v_window, 'receive', i_max_return);
+        exit when found;
+        perform pgque.ack(v_window.batch_id);
+    end loop;
+end $$;
+comment on function pgque.receive is
+'Whole next batch, or the open one again; empty windows are finished on the way. A batch above max_return raises 54000 and changes nothing; NULL is no limit';
 
 -- src/55_consumers.sql
 
--- Consumers: subscribe, unsubscribe, receive.
+-- Consumers: subscribe, unsubscribe.
 
 create or replace function pgque._consumer_id(i_consumer text)
 returns integer language plpgsql as $$
 -- The row is locked only against deletion, so that consumers with one name on
 -- many queues do not wait for each other.
-declare
-    v_id integer;
+declare v_id integer;
 begin
     loop
         select co_id into v_id from pgque.consumer where co_name = i_consumer for key share;
-        if found then
-            return v_id;
-        end if;
+        if found then return v_id; end if;
         insert into pgque.consumer (co_name) values (i_consumer) on conflict do nothing;
     end loop;
-end
-$$;
-comment on function pgque._consumer_id(text) is 'Id of a consumer, made when new';
+end $$;
+comment on function pgque._consumer_id is 'Id of a consumer, made when new';
 
 create or replace function pgque._forget_consumers(i_consumer_ids integer[])
 returns void language plpgsql as $$
 -- A row that somebody else holds is being subscribed again and stays.
-declare
-    v_ids integer[];
+declare v_ids integer[];
 begin
     with idle as (
-        select c.co_id from pgque.consumer c where c.co_id = any (i_consumer_ids) order by c.co_id
-        for update skip locked
+        select c.co_id from pgque.consumer c where c.co_id = any (i_consumer_ids) order by c.co_id for update skip locked
     )
     select array_agg(co_id) into v_ids from idle;
     delete from pgque.consumer c
-    where c.co_id = any (v_ids)
-        and not exists (select from pgque.subscription s where s.sub_consumer = c.co_id);
-end
-$$;
-comment on function pgque._forget_consumers(integer[]) is
-'Delete consumers that have no subscription left, and with them their dead letters';
+    where c.co_id = any (v_ids) and not exists (select from pgque.subscription s where s.sub_consumer = c.co_id);
+end $$;
+comment on function pgque._forget_consumers is 'Delete consumers that have no subscription left, and with them their dead letters';
 
-create or replace function pgque.register_consumer_at(
-    x_queue_name text, x_consumer_name text, x_tick_pos bigint
-) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+create or replace function pgque.register_consumer_at(x_queue_name text, x_consumer_name text, x_tick_pos bigint)
+returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- The lock on the tick keeps a rotation from deleting it before the cursor on it
 -- is committed.
-declare
-    v_queue_id integer;
-    v_consumer_id integer;
-    v_tick_id bigint;
+declare v_queue_id integer; v_consumer_id integer; v_tick_id bigint;
 begin
     select queue_id into v_queue_id from pgque.queue where queue_name = x_queue_name for key share;
-    if not found then
-        raise exception 'Event queue not created yet';
-    end if;
+    if not found then raise exception 'Event queue not created yet'; end if;
     v_consumer_id := pgque._consumer_id(x_consumer_name);
-    if x_tick_pos is not null then
-        select tick_id into v_tick_id from pgque.tick
-        where tick_queue = v_queue_id and tick_id = x_tick_pos for key share;
-        if not found then
-            raise exception 'cannot reposition, tick not found: %', x_tick_pos;
-        end if;
-    else
-        select tick_id into v_tick_id from pgque.tick
-        where tick_queue = v_queue_id order by tick_id desc limit 1 for key share;
-        if not found then
-            raise exception 'No ticks for this queue.  Please run ticker on database.';
-        end if;
-    end if;
+    select tick_id into v_tick_id from pgque.tick
+    where tick_queue = v_queue_id and tick_id = coalesce(x_tick_pos, tick_id) order by tick_id desc limit 1 for key share;
+    if not found and x_tick_pos is not null then raise exception 'cannot reposition, tick not found: %', x_tick_pos; end if;
+    if not found then raise exception 'No ticks for this queue.  Please run ticker on database.'; end if;
 
     insert into pgque.subscription (sub_queue, sub_consumer, sub_last_tick)
-    values (v_queue_id, v_consumer_id, v_tick_id)
-    on conflict do nothing;
-    if found then
-        return 1;
-    end if;
+    values (v_queue_id, v_consumer_id, v_tick_id) on conflict do nothing;
+    if found then return 1; end if;
     if x_tick_pos is not null then
         update pgque.subscription
         set sub_last_tick = v_tick_id, sub_batch = null, sub_next_tick = null, sub_active = clock_timestamp()
@@ -1593,51 +1271,36 @@ begin
         end if;
     end if;
     return 0;
-end
-$$;
-comment on function pgque.register_consumer_at(text, text, bigint) is
-'Subscribe at a tick, or move an existing cursor there and drop its open batch: 1 when new';
+end $$;
+comment on function pgque.register_consumer_at is 'Subscribe at a tick, or move an existing cursor there and drop its open batch: 1 when new';
 
 create or replace function pgque.register_consumer(x_queue_name text, x_consumer_id text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin return pgque.register_consumer_at(x_queue_name, x_consumer_id, null); end $$;
-comment on function pgque.register_consumer(text, text) is 'Older name of subscribe()';
+comment on function pgque.register_consumer is 'Older name of subscribe()';
 
 create or replace function pgque.subscribe(queue text, consumer text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin return pgque.register_consumer_at(queue, consumer, null); end $$;
-comment on function pgque.subscribe(text, text) is
-'Subscribe at the newest tick: 1 when new, 0 when already there. Any number may do so at once';
+comment on function pgque.subscribe is 'Subscribe at the newest tick: 1 when new, 0 when already there. Any number may do so at once';
 
 create or replace function pgque.unregister_consumer(x_queue_name text, x_consumer_name text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._find_subscription(x_queue_name, x_consumer_name);
+    v_is_busy boolean;
 begin
-    select * into v_sub
-    from pgque.subscription
-    where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer
-    for update;
-    if not found then
-        return 0;
-    end if;
+    select * into v_sub from pgque.subscription
+    where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer for update;
+    if not found then return 0; end if;
     if v_sub.sub_role = 'coop_member' and v_sub.sub_batch is not null then
         raise exception 'cannot unregister active cooperative subconsumer without forced batch handling';
     end if;
-    if v_sub.sub_role = 'coop_member' then
-        return pgque._remove_member(v_sub);
-    end if;
-    if v_sub.sub_role = 'coop_main' and exists (
-        select from pgque.subscription
-        where sub_queue = v_sub.sub_queue and sub_id = v_sub.sub_id and sub_role = 'coop_member'
-    ) then
-        if exists (
-            select from pgque.subscription
-            where sub_queue = v_sub.sub_queue and sub_id = v_sub.sub_id
-                and sub_role = 'coop_member' and sub_batch is not null
-        ) then
-            raise exception 'cannot unregister cooperative consumer with active subconsumer batches';
-        end if;
+    if v_sub.sub_role = 'coop_member' then return pgque._remove_member(v_sub); end if;
+    select bool_or(sub_batch is not null) into v_is_busy from pgque.subscription
+    where sub_queue = v_sub.sub_queue and sub_id = v_sub.sub_id and sub_role = 'coop_member';
+    if v_is_busy then raise exception 'cannot unregister cooperative consumer with active subconsumer batches'; end if;
+    if v_is_busy is not null then
         raise exception 'cannot unregister cooperative main consumer with registered subconsumers';
     end if;
 
@@ -1645,163 +1308,97 @@ begin
     delete from pgque.subscription where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer;
     perform pgque._forget_consumers(array[v_sub.sub_consumer]);
     return 1;
-end
-$$;
-comment on function pgque.unregister_consumer(text, text) is
-'Unsubscribe: pending retries go, and with the last subscription also the dead letters. 0 when not subscribed';
+end $$;
+comment on function pgque.unregister_consumer is 'Unsubscribe: pending retries go, and with the last subscription also the dead letters. 0 when not subscribed';
 
 create or replace function pgque.unsubscribe(queue text, consumer text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin return pgque.unregister_consumer(queue, consumer); end $$;
-comment on function pgque.unsubscribe(text, text) is 'Unsubscribe, as unregister_consumer()';
-
-create or replace function pgque._messages_sql(i_queue_id integer)
-returns text language sql as $$
--- $1 is the window, $2 one more than the limit of rows: an overflow is noticed cheaply.
-select format('select ev_id, ($1).batch_id, ev_type, ev_data, ev_retry, ev_time,'
-    ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from pgque._read_%s($1, $2) order by ev_id limit $2', i_queue_id)
-$$;
-comment on function pgque._messages_sql(integer) is 'Query for the messages of a window in the order of their ids';
-
-create or replace function pgque._refuse_overflow(i_function text, i_count bigint, i_max_return integer)
-returns void language plpgsql as $$
-begin
-    if i_count > i_max_return then
-        raise exception 'pgque.%: batch exceeds max_return of %', i_function, i_max_return
-            using errcode = 'program_limit_exceeded',
-                hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
-                    'Do not acknowledge after this error.';
-    end if;
-end
-$$;
-comment on function pgque._refuse_overflow(text, bigint, integer) is 'Raise when a batch is larger than the caller allows';
-
-create or replace function pgque.receive(i_queue text, i_consumer text, i_max_return integer default 100)
-returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_window pgque._window;
-    v_count bigint;
-begin
-    if i_max_return < 1 then
-        raise exception 'pgque.receive: max_return must be >= 1, got %', i_max_return;
-    end if;
-    loop
-        v_window := pgque._open_batch(i_queue, i_consumer, null, null, null);
-        exit when v_window.batch_id is null;
-        return query execute pgque._messages_sql(v_window.queue_id) using v_window, i_max_return::bigint + 1;
-        get diagnostics v_count = row_count;
-        perform pgque._refuse_overflow('receive', v_count, i_max_return);
-        exit when v_count > 0;
-        perform pgque.finish_batch(v_window.batch_id);
-    end loop;
-end
-$$;
-comment on function pgque.receive(text, text, integer) is
-'Whole next batch, or the open one again; empty windows are finished on the way. A batch above max_return raises 54000 and changes nothing; NULL is no limit';
+comment on function pgque.unsubscribe is 'Unsubscribe, as unregister_consumer()';
 
 -- src/60_retry.sql
 
 -- Retries: an event that a consumer could not handle waits in retry_queue and is
 -- then written again for that subscription only, with its id and a higher count.
 
-create or replace function pgque._lock_batch(i_batch_id bigint)
-returns pgque.subscription language plpgsql as $$
--- Held until commit, so that no takeover slips between a nack and its ack.
-declare
-    v_sub pgque.subscription;
-begin
-    select * into v_sub from pgque.subscription where sub_batch = i_batch_id for no key update;
-    return v_sub;
-end
-$$;
-comment on function pgque._lock_batch(bigint) is 'Subscription that holds a batch, locked; NULL fields when there is none';
-
 create or replace function pgque._retry_event(
-    i_sub pgque.subscription, i_event pgque.event_template, i_retry_after timestamptz
+    i_batch pgque._window, i_event pgque.event_template, i_retry_after timestamptz
 ) returns integer language plpgsql as $$
 begin
-    insert into pgque.retry_queue (
-        ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry,
-        ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4
-    )
-    values (
-        i_retry_after, i_sub.sub_queue, i_event.ev_id, i_event.ev_time, i_sub.sub_id,
+    insert into pgque.retry_queue values (
+        i_retry_after, i_batch.queue_id, i_event.ev_id, i_event.ev_time, null, i_batch.sub_id,
         coalesce(i_event.ev_retry, 0) + 1, i_event.ev_type, i_event.ev_data,
         i_event.ev_extra1, i_event.ev_extra2, i_event.ev_extra3, i_event.ev_extra4
-    )
-    on conflict do nothing;
+    ) on conflict do nothing;
     return found::integer;
-end
-$$;
-comment on function pgque._retry_event(pgque.subscription, pgque.event_template, timestamptz) is
-'Put an event into the retry queue: 1, or 0 when it is there already';
+end $$;
+comment on function pgque._retry_event is 'Put an event into the retry queue: 1, or 0 when it is there already';
+
+create or replace function pgque._bury_event(i_batch pgque._window, i_event pgque.event_template, i_reason text)
+returns void language plpgsql as $$
+-- Members of a group come and go: their dead letters belong to the main consumer.
+begin
+    insert into pgque.dead_letter (
+        dl_queue_id, dl_consumer_id, dl_reason, ev_id, ev_time, ev_txid, ev_retry,
+        ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4
+    )
+    select s.sub_queue, s.sub_consumer, i_reason, i_event.ev_id, i_event.ev_time, i_event.ev_txid, i_event.ev_retry,
+        i_event.ev_type, i_event.ev_data, i_event.ev_extra1, i_event.ev_extra2, i_event.ev_extra3, i_event.ev_extra4
+    from pgque.subscription s
+    where s.sub_queue = i_batch.queue_id and s.sub_id = i_batch.sub_id and s.sub_role <> 'coop_member'
+    on conflict do nothing;
+end $$;
+comment on function pgque._bury_event is 'Make an event a dead letter, once per consumer';
 
 create or replace function pgque._fail_event(
-    i_sub pgque.subscription, i_event pgque.event_template, i_retry_after timestamptz, i_reason text
+    i_batch pgque._window, i_event pgque.event_template, i_retry_after timestamptz, i_reason text
 ) returns void language plpgsql as $$
--- The rule of retries and dead letters, for nack and for removed members.
 begin
     if coalesce(i_event.ev_retry, 0)
-        >= (select coalesce(q.queue_max_retries, 5) from pgque.queue q where q.queue_id = i_sub.sub_queue)
+        >= (select coalesce(q.queue_max_retries, 5) from pgque.queue q where q.queue_id = i_batch.queue_id)
     then
-        perform pgque._bury_event(i_sub, i_event, i_reason);
+        perform pgque._bury_event(i_batch, i_event, i_reason);
     else
-        perform pgque._retry_event(i_sub, i_event, i_retry_after);
+        perform pgque._retry_event(i_batch, i_event, i_retry_after);
     end if;
-end
-$$;
-comment on function pgque._fail_event(pgque.subscription, pgque.event_template, timestamptz, text) is
-'Retry an event, or make it a dead letter when its retries ran out';
+end $$;
+comment on function pgque._fail_event is 'Retry an event, or make it a dead letter when its retries ran out: the rule for nack and for removed members';
 
 create or replace function pgque.nack(
     i_batch_id bigint, i_msg pgque.message, i_retry_after interval default '00:01:00', i_reason text default null
 ) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- Of the message only the id counts: everything else is read from the event.
 declare
-    v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
+    v_batch pgque._window := pgque._batch(i_batch_id, true);
     v_event pgque.event_template;
 begin
-    if v_sub.sub_id is null then
-        raise exception 'batch not found: %', i_batch_id;
-    end if;
-    v_event := pgque._find_event(
-        pgque._describe_window(v_sub), i_msg.msg_id);
-    if v_event.ev_id is null then
-        raise exception 'msg_id % not found in batch %', i_msg.msg_id, i_batch_id;
-    end if;
-    perform pgque._fail_event(
-        v_sub, v_event,
+    if v_batch.batch_id is null then raise exception 'batch not found: %', i_batch_id; end if;
+    v_event := pgque._find(v_batch, i_msg.msg_id);
+    if v_event.ev_id is null then raise exception 'msg_id % not found in batch %', i_msg.msg_id, i_batch_id; end if;
+    perform pgque._fail_event(v_batch, v_event,
         now() + make_interval(secs => round(extract(epoch from coalesce(i_retry_after, '1 minute')))::double precision),
         coalesce(i_reason, 'max retries exceeded'));
     return 1;
-end
-$$;
-comment on function pgque.nack(bigint, pgque.message, interval, text) is
+end $$;
+comment on function pgque.nack is
 'Send one message of an open batch back for later, or to the dead letters when its retries ran out. The batch stays open: ack it in the same transaction';
 
 create or replace function pgque.event_retry(x_batch_id bigint, x_event_id bigint, x_retry_time timestamptz)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_sub pgque.subscription := pgque._lock_batch(x_batch_id);
+    v_batch pgque._window := pgque._batch(x_batch_id, true);
     v_event pgque.event_template;
 begin
-    if v_sub.sub_id is not null then
-        v_event := pgque._find_event(pgque._batch_window(x_batch_id), x_event_id);
-    end if;
-    if v_event.ev_id is null then
-        raise exception 'event not found';
-    end if;
-    return pgque._retry_event(v_sub, v_event, x_retry_time);
-end
-$$;
-comment on function pgque.event_retry(bigint, bigint, timestamptz) is
-'Retry one event at a time, whatever its count: 1, or 0 when it waits already';
+    if v_batch.batch_id is not null then v_event := pgque._find(pgque._readable_batch(x_batch_id), x_event_id); end if;
+    if v_event.ev_id is null then raise exception 'event not found'; end if;
+    return pgque._retry_event(v_batch, v_event, x_retry_time);
+end $$;
+comment on function pgque.event_retry(bigint, bigint, timestamptz) is 'Retry one event at a time, whatever its count: 1, or 0 when it waits already';
 
 create or replace function pgque.event_retry(x_batch_id bigint, x_event_id bigint, x_retry_seconds integer)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin return pgque.event_retry(x_batch_id, x_event_id, now() + make_interval(secs => x_retry_seconds)); end $$;
-comment on function pgque.event_retry(bigint, bigint, integer) is
-'Retry one event after some seconds, whatever its count: 1, or 0 when it waits already';
+comment on function pgque.event_retry(bigint, bigint, integer) is 'Retry one event after some seconds, whatever its count: 1, or 0 when it waits already';
 
 create or replace function pgque.event_retry_raw(
     x_queue text, x_consumer text, x_retry_after timestamptz, x_ev_id bigint, x_ev_time timestamptz,
@@ -1810,57 +1407,38 @@ create or replace function pgque.event_retry_raw(
 ) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
     v_sub pgque.subscription := pgque._find_subscription(x_queue, x_consumer);
-    v_id bigint;
+    v_id bigint := x_ev_id;
 begin
-    if v_sub.sub_id is null then
-        raise exception 'consumer not registered';
-    end if;
-    v_id := coalesce(x_ev_id, (
-        select nextval(q.queue_event_seq::regclass) from pgque.queue q where q.queue_id = v_sub.sub_queue));
-    insert into pgque.retry_queue (
-        ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry,
-        ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4
-    )
-    values (
-        x_retry_after, v_sub.sub_queue, v_id, x_ev_time, v_sub.sub_id, x_ev_retry,
-        x_ev_type, x_ev_data, x_ev_extra1, x_ev_extra2, x_ev_extra3, x_ev_extra4
+    if v_sub.sub_id is null then raise exception 'consumer not registered'; end if;
+    if v_id is null then v_id := nextval((pgque._queue(x_queue)).queue_event_seq::regclass); end if;
+    insert into pgque.retry_queue values (
+        x_retry_after, v_sub.sub_queue, v_id, x_ev_time, null, v_sub.sub_id, x_ev_retry, x_ev_type, x_ev_data,
+        x_ev_extra1, x_ev_extra2, x_ev_extra3, x_ev_extra4
     );
     return v_id;
-end
-$$;
-comment on function pgque.event_retry_raw(
-    text, text, timestamptz, bigint, timestamptz, integer, text, text, text, text, text, text
-) is 'Put an event with every field given into the retry queue of a consumer';
+end $$;
+comment on function pgque.event_retry_raw is 'Put an event with every field given into the retry queue of a consumer';
 
 create or replace function pgque.batch_retry(i_batch_id bigint, i_retry_seconds integer)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
+    v_batch pgque._window := pgque._batch(i_batch_id, true);
     v_event pgque.event_template;
     v_count integer := 0;
 begin
-    if v_sub.sub_id is null then
-        raise exception 'batch_retry: batch % not found', i_batch_id;
-    end if;
-    for v_event in execute format('select * from pgque._read_%s($1, null)', v_sub.sub_queue)
-        using pgque._batch_window(i_batch_id)
-    loop
-        v_count := v_count + pgque._retry_event(v_sub, v_event, now() + make_interval(secs => i_retry_seconds));
+    if v_batch.batch_id is null then raise exception 'batch_retry: batch % not found', i_batch_id; end if;
+    for v_event in select * from pgque._read(pgque._readable_batch(i_batch_id), null) loop
+        v_count := v_count + pgque._retry_event(v_batch, v_event, now() + make_interval(secs => i_retry_seconds));
     end loop;
     return v_count;
-end
-$$;
-comment on function pgque.batch_retry(bigint, integer) is
-'Retry every event of a batch, whatever its count; the number of events newly queued';
+end $$;
+comment on function pgque.batch_retry is 'Retry every event of a batch, whatever its count; the number of events newly queued';
 
-create or replace function pgque._reinsert_due(i_queue_id integer)
+create or replace function pgque._reinsert_due(i_queue pgque.queue)
 returns integer language plpgsql as $$
 -- Each event uses up a sequence value, so that the ticker counts it as new.
-declare
-    v_queue pgque.queue;
-    v_count integer;
+declare v_count integer;
 begin
-    select * into v_queue from pgque.queue where queue_id = i_queue_id;
     execute format('with due as materialized ('
         ' delete from pgque.retry_queue r using ('
         '  select d.ev_owner, d.ev_id from pgque.retry_queue d'
@@ -1869,39 +1447,34 @@ begin
         ' insert into %s_%s'
         ' select ev_id, ev_time, pg_current_xact_id(), ev_owner, ev_retry, ev_type, ev_data,'
         ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from due order by ev_id',
-        v_queue.queue_data_pfx, v_queue.queue_cur_table)
-    using i_queue_id, v_queue.queue_event_seq;
+        i_queue.queue_data_pfx, i_queue.queue_cur_table)
+    using i_queue.queue_id, i_queue.queue_event_seq;
     get diagnostics v_count = row_count;
     return v_count;
-end
-$$;
-comment on function pgque._reinsert_due(integer) is 'Write the due retries of a queue into its event table again';
+end $$;
+comment on function pgque._reinsert_due is 'Write the due retries of a queue into its event table again';
 
 create or replace function pgque.maint_retry_events()
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_queue record;
+    v_queue pgque.queue;
     v_count integer := 0;
 begin
     for v_queue in
-        select q.queue_id, q.queue_name
-        from pgque.queue q
+        select * from pgque.queue q
         where not q.queue_disable_insert
-            and exists (
-                select from pgque.retry_queue r where r.ev_queue = q.queue_id and r.ev_retry_after <= now()
-            )
+            and exists (select from pgque.retry_queue r where r.ev_queue = q.queue_id and r.ev_retry_after <= now())
         order by q.queue_name
     loop
         begin
-            v_count := v_count + pgque._reinsert_due(v_queue.queue_id);
+            v_count := v_count + pgque._reinsert_due(v_queue);
         exception when others then
             raise warning 'pgque.maint_retry_events: queue % skipped: %', v_queue.queue_name, sqlerrm;
         end;
     end loop;
     return v_count;
-end
-$$;
-comment on function pgque.maint_retry_events() is
+end $$;
+comment on function pgque.maint_retry_events is
 'Bring all due retries back into their queues; their number. A queue that refuses is skipped with a warning, its retries stay';
 
 -- src/65_dead_letters.sql
@@ -1909,77 +1482,39 @@ comment on function pgque.maint_retry_events() is
 -- Dead letters: events that a consumer gave up, kept with the reason until they
 -- are replayed or purged.
 
-create or replace function pgque._bury_event(
-    i_sub pgque.subscription, i_event pgque.event_template, i_reason text
-) returns void language plpgsql as $$
--- Members of a group come and go: their dead letters belong to the main consumer.
-begin
-    insert into pgque.dead_letter (
-        dl_queue_id, dl_consumer_id, dl_reason, ev_id, ev_time, ev_txid, ev_retry,
-        ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4
-    )
-    select i_sub.sub_queue, s.sub_consumer, i_reason, i_event.ev_id, i_event.ev_time, i_event.ev_txid,
-        i_event.ev_retry, i_event.ev_type, i_event.ev_data,
-        i_event.ev_extra1, i_event.ev_extra2, i_event.ev_extra3, i_event.ev_extra4
-    from pgque.subscription s
-    where s.sub_queue = i_sub.sub_queue and s.sub_id = i_sub.sub_id and s.sub_role <> 'coop_member'
-    on conflict do nothing;
-end
-$$;
-comment on function pgque._bury_event(pgque.subscription, pgque.event_template, text) is
-'Make an event a dead letter, once per consumer';
-
 create or replace function pgque.event_dead(
     i_batch_id bigint, i_event_id bigint, i_reason text, i_ev_time timestamptz, i_ev_txid xid8, i_ev_retry integer,
     i_ev_type text, i_ev_data text, i_ev_extra1 text default null, i_ev_extra2 text default null,
     i_ev_extra3 text default null, i_ev_extra4 text default null
 ) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_sub pgque.subscription := pgque._lock_batch(i_batch_id);
+declare v_batch pgque._window := pgque._batch(i_batch_id, true);
 begin
-    if v_sub.sub_id is null then
-        raise exception 'batch not found: %', i_batch_id;
-    end if;
-    perform pgque._bury_event(
-        v_sub,
+    if v_batch.batch_id is null then raise exception 'batch not found: %', i_batch_id; end if;
+    perform pgque._bury_event(v_batch,
         row(i_event_id, i_ev_time, i_ev_txid, null, i_ev_retry, i_ev_type, i_ev_data,
             i_ev_extra1, i_ev_extra2, i_ev_extra3, i_ev_extra4)::pgque.event_template,
         i_reason);
     return 1;
-end
-$$;
-comment on function pgque.event_dead(
-    bigint, bigint, text, timestamptz, xid8, integer, text, text, text, text, text, text
-) is 'Make a dead letter from the given fields, for the consumer that holds the batch';
+end $$;
+comment on function pgque.event_dead is 'Make a dead letter from the given fields, for the consumer that holds the batch';
 
 create or replace function pgque.dlq_inspect(i_queue_name text, i_limit_count integer default 100)
 returns setof pgque.dead_letter language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     return query
-    select d.*
-    from pgque.dead_letter d
-    join pgque.queue q on q.queue_id = d.dl_queue_id
-    where q.queue_name = i_queue_name
-    order by d.dl_time desc, d.dl_id desc
-    limit i_limit_count;
-end
-$$;
-comment on function pgque.dlq_inspect(text, integer) is 'Dead letters of a queue, newest first';
+    select d.* from pgque.dead_letter d join pgque.queue q on q.queue_id = d.dl_queue_id
+    where q.queue_name = i_queue_name order by d.dl_time desc, d.dl_id desc limit i_limit_count;
+end $$;
+comment on function pgque.dlq_inspect is 'Dead letters of a queue, newest first';
 
 create or replace function pgque.dlq_replay(i_dead_letter_id bigint)
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- Deleting first makes a second replay of the same letter wait and find nothing.
-declare
-    v_letter pgque.dead_letter;
-    v_owner integer;
-    v_queue_name text;
+declare v_letter pgque.dead_letter; v_owner integer; v_queue_name text;
 begin
     delete from pgque.dead_letter where dl_id = i_dead_letter_id returning * into v_letter;
-    if not found then
-        raise exception 'dead letter entry not found: %', i_dead_letter_id;
-    end if;
-    select s.sub_id into v_owner
-    from pgque.subscription s
+    if not found then raise exception 'dead letter entry not found: %', i_dead_letter_id; end if;
+    select s.sub_id into v_owner from pgque.subscription s
     where s.sub_queue = v_letter.dl_queue_id and s.sub_consumer = v_letter.dl_consumer_id;
     if not found then
         raise exception 'consumer not registered'
@@ -1989,26 +1524,18 @@ begin
     return pgque.insert_event_raw(
         v_queue_name, null, now(), v_owner, null, v_letter.ev_type, v_letter.ev_data,
         v_letter.ev_extra1, v_letter.ev_extra2, v_letter.ev_extra3, v_letter.ev_extra4);
-end
-$$;
-comment on function pgque.dlq_replay(bigint) is
-'Send a dead letter again, as a new event and only to the consumer that gave it up; returns the new event id';
+end $$;
+comment on function pgque.dlq_replay is 'Send a dead letter again, as a new event and only to the consumer that gave it up; returns the new event id';
 
 create or replace function pgque.dlq_replay_all(
     i_queue_name text, out replayed bigint, out failed bigint, out first_error text
 ) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_id bigint;
+declare v_id bigint;
 begin
-    replayed := 0;
-    failed := 0;
+    replayed := 0; failed := 0;
     for v_id in
-        select d.dl_id
-        from pgque.dead_letter d
-        join pgque.queue q on q.queue_id = d.dl_queue_id
-        where q.queue_name = i_queue_name
-        order by d.dl_id
-        for update of d skip locked
+        select d.dl_id from pgque.dead_letter d join pgque.queue q on q.queue_id = d.dl_queue_id
+        where q.queue_name = i_queue_name order by d.dl_id for update of d skip locked
     loop
         begin
             perform pgque.dlq_replay(v_id);
@@ -2019,24 +1546,20 @@ begin
             raise warning 'dlq_replay_all: failed to replay dl_id=%, error: %', v_id, sqlerrm;
         end;
     end loop;
-end
-$$;
-comment on function pgque.dlq_replay_all(text) is
+end $$;
+comment on function pgque.dlq_replay_all is
 'Replay the dead letters of a queue one by one; those that fail stay. Letters that another session replays are left to it';
 
 create or replace function pgque.dlq_purge(i_queue_name text, i_older_than interval default '30 days')
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_count integer;
+declare v_count integer;
 begin
-    delete from pgque.dead_letter d
-    using pgque.queue q
+    delete from pgque.dead_letter d using pgque.queue q
     where q.queue_id = d.dl_queue_id and q.queue_name = i_queue_name and d.dl_time < now() - i_older_than;
     get diagnostics v_count = row_count;
     return v_count;
-end
-$$;
-comment on function pgque.dlq_purge(text, interval) is 'Delete dead letters older than an interval; their number';
+end $$;
+comment on function pgque.dlq_purge is 'Delete dead letters older than an interval; their number';
 
 -- src/68_group_windows.sql
 
@@ -2055,35 +1578,26 @@ returns void language sql as $$
 -- group at rest (windows of a wanted size, end of the group) takes it alone.
 select pg_advisory_xact_lock(hashtext('pgque.group'), i_sub_id)
 $$;
-comment on function pgque._lock_group(integer) is 'Wait until no window of a group is being handed out';
+comment on function pgque._lock_group is 'Wait until no window of a group is being handed out';
 
 create or replace function pgque._move_group_cursor(
     i_queue_id integer, i_main_id integer, i_from_tick bigint, i_to_tick bigint
 ) returns void language plpgsql as $$
--- Records a window as handed out. When another session holds the main row, the
--- window stays in coop_window and a later call moves the cursor over it.
-declare
-    v_start bigint;
-    v_cursor bigint;
-    v_next bigint;
+-- When another session holds the main row, the window stays in coop_window and a
+-- later call moves the cursor over it.
+declare v_start bigint; v_cursor bigint; v_next bigint;
 begin
-    select sub_last_tick into v_start
-    from pgque.subscription
-    where sub_queue = i_queue_id and sub_consumer = i_main_id
-    for no key update skip locked;
+    select sub_last_tick into v_start from pgque.subscription
+    where sub_queue = i_queue_id and sub_consumer = i_main_id for no key update skip locked;
+    v_cursor := v_start;
     if v_start = i_from_tick then
         v_cursor := i_to_tick;
-    else
-        if i_from_tick is not null then
-            insert into pgque.coop_window (cw_queue, cw_consumer, cw_from_tick, cw_to_tick)
-            values (i_queue_id, i_main_id, i_from_tick, i_to_tick);
-        end if;
-        v_cursor := v_start;
+    elsif i_from_tick is not null then
+        insert into pgque.coop_window values (i_queue_id, i_main_id, i_from_tick, i_to_tick);
     end if;
     loop
         delete from pgque.coop_window
-        where cw_queue = i_queue_id and cw_consumer = i_main_id and cw_from_tick = v_cursor
-        returning cw_to_tick into v_next;
+        where cw_queue = i_queue_id and cw_consumer = i_main_id and cw_from_tick = v_cursor returning cw_to_tick into v_next;
         exit when not found;
         v_cursor := v_next;
     end loop;
@@ -2091,10 +1605,8 @@ begin
         update pgque.subscription set sub_last_tick = v_cursor, sub_active = clock_timestamp()
         where sub_queue = i_queue_id and sub_consumer = i_main_id;
     end if;
-end
-$$;
-comment on function pgque._move_group_cursor(integer, integer, bigint, bigint) is
-'Mark a window as handed out and move the cursor of the group as far as it goes';
+end $$;
+comment on function pgque._move_group_cursor is 'Mark a window as handed out, when one is given, and move the cursor of the group as far as it goes';
 
 create or replace function pgque._claim_window(
     i_main pgque.subscription, i_min_lag interval, i_min_count bigint, i_min_interval interval,
@@ -2103,34 +1615,26 @@ create or replace function pgque._claim_window(
 -- Walks from the cursor over windows that are handed out (rows) or being handed
 -- out (advisory locks). A window ends where the event count changes, so that all
 -- sessions see the same borders, and never beyond the start of a known one.
-declare
-    v_handed_out_to bigint;
+declare v_handed_out_to bigint;
 begin
     from_tick := i_main.sub_last_tick;
     loop
-        select w.cw_to_tick into v_handed_out_to
-        from pgque.coop_window w
+        select w.cw_to_tick into v_handed_out_to from pgque.coop_window w
         where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer and w.cw_from_tick = from_tick;
         if found then
             from_tick := v_handed_out_to;
             continue;
         end if;
-        select least(e.to_tick, (
-            select min(w.cw_from_tick)
-            from pgque.coop_window w
-            where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
-                and w.cw_from_tick > e.from_tick
-        )) into to_tick
-        from pgque._next_window(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval) e
-        where e.to_tick is not null;
-        exit when to_tick is null
-            or pg_try_advisory_xact_lock(hashtextextended('pgque.window ' || i_main.sub_id, from_tick));
+        to_tick := pgque._next_tick(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval);
+        exit when to_tick is null;
+        to_tick := least(to_tick, (
+            select min(w.cw_from_tick) from pgque.coop_window w
+            where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer and w.cw_from_tick > from_tick));
+        exit when pg_try_advisory_xact_lock(hashtextextended('pgque.window ' || i_main.sub_id, from_tick));
         from_tick := to_tick;
     end loop;
-end
-$$;
-comment on function pgque._claim_window(pgque.subscription, interval, bigint, interval) is
-'Next free window of a group, locked until commit; NULL end when there is none';
+end $$;
+comment on function pgque._claim_window is 'Next free window of a group, locked until commit; NULL end when there is none';
 
 create or replace function pgque._window_is_free(i_main pgque.subscription, i_from_tick bigint)
 returns boolean language sql as $$
@@ -2141,12 +1645,10 @@ select not exists (
     )
     and exists (
         select from pgque.subscription s
-        where s.sub_queue = i_main.sub_queue and s.sub_consumer = i_main.sub_consumer
-            and s.sub_last_tick <= i_from_tick
+        where s.sub_queue = i_main.sub_queue and s.sub_consumer = i_main.sub_consumer and s.sub_last_tick <= i_from_tick
     )
 $$;
-comment on function pgque._window_is_free(pgque.subscription, bigint) is
-'Whether no committed transaction has handed out the window at this tick';
+comment on function pgque._window_is_free is 'Whether no committed transaction has handed out the window at this tick';
 
 create or replace function pgque._next_free_window(
     i_main pgque.subscription, i_min_lag interval, i_min_count bigint, i_min_interval interval,
@@ -2162,17 +1664,14 @@ begin
         perform pg_advisory_xact_lock_shared(hashtext('pgque.group'), i_main.sub_id);
     end if;
     loop
-        select * into i_main
-        from pgque.subscription
+        select * into i_main from pgque.subscription
         where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer;
         select c.from_tick, c.to_tick into from_tick, to_tick
         from pgque._claim_window(i_main, i_min_lag, i_min_count, i_min_interval) c;
         exit when to_tick is null or pgque._window_is_free(i_main, from_tick);
     end loop;
-end
-$$;
-comment on function pgque._next_free_window(pgque.subscription, interval, bigint, interval) is
-'Claim the next free window of a group; NULL end when there is none';
+end $$;
+comment on function pgque._next_free_window is 'Claim the next free window of a group; NULL end when there is none';
 
 -- src/70_subconsumers.sql
 
@@ -2181,25 +1680,17 @@ comment on function pgque._next_free_window(pgque.subscription, interval, bigint
 create or replace function pgque._validate_coop_names(i_queue text, i_consumer text, i_subconsumer text)
 returns void language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
-    if coalesce(i_queue, '') = '' then
-        raise exception 'queue name must not be empty';
-    end if;
-    if coalesce(i_consumer, '') = '' then
-        raise exception 'consumer name must not be empty';
-    end if;
-    if coalesce(i_subconsumer, '') = '' then
-        raise exception 'subconsumer name must not be empty';
-    end if;
+    if coalesce(i_queue, '') = '' then raise exception 'queue name must not be empty'; end if;
+    if coalesce(i_consumer, '') = '' then raise exception 'consumer name must not be empty'; end if;
+    if coalesce(i_subconsumer, '') = '' then raise exception 'subconsumer name must not be empty'; end if;
     if position('.' in i_consumer) > 0 then
         raise exception 'cooperative consumer name must not contain dot: %', i_consumer;
     end if;
     if position('.' in i_subconsumer) > 0 then
         raise exception 'cooperative subconsumer name must not contain dot: %', i_subconsumer;
     end if;
-end
-$$;
-comment on function pgque._validate_coop_names(text, text, text) is
-'Experimental in PgQue 0.2. Raise when a name cannot be used for a group';
+end $$;
+comment on function pgque._validate_coop_names is 'Experimental in PgQue 0.2. Raise when a name cannot be used for a group';
 
 create or replace function pgque._clear_member_cursor(p_queue_id integer, p_consumer_id integer)
 returns void language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
@@ -2207,10 +1698,16 @@ begin
     update pgque.subscription
     set sub_last_tick = null, sub_next_tick = null, sub_batch = null, sub_active = clock_timestamp()
     where sub_queue = p_queue_id and sub_consumer = p_consumer_id;
-end
+end $$;
+comment on function pgque._clear_member_cursor is 'Experimental in PgQue 0.2. Take the open batch away from a member';
+
+create or replace function pgque._sign_of_life(i_member pgque.subscription, i_not_within interval default '0')
+returns void language sql as $$
+update pgque.subscription set sub_active = clock_timestamp()
+where sub_queue = i_member.sub_queue and sub_consumer = i_member.sub_consumer
+    and sub_active <= clock_timestamp() - i_not_within
 $$;
-comment on function pgque._clear_member_cursor(integer, integer) is
-'Experimental in PgQue 0.2. Take the open batch away from a member';
+comment on function pgque._sign_of_life is 'Note that a member lives, unless that was noted within an interval';
 
 create or replace function pgque._ensure_main(i_queue text, i_consumer text, i_convert_normal boolean)
 returns pgque.subscription language plpgsql as $$
@@ -2219,34 +1716,29 @@ declare
     v_is_mine boolean := pgque.register_consumer_at(i_queue, i_consumer, null) = 1;
 begin
     v_main := pgque._find_subscription(i_queue, i_consumer);
-    select * into v_main
-    from pgque.subscription
-    where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer
-    for no key update;
-    if v_main.sub_role = 'normal' then
-        if not (v_is_mine or i_convert_normal) then
-            raise exception 'consumer % on queue % is already a normal consumer; explicit conversion is required',
-                i_consumer, i_queue;
-        end if;
-        if v_main.sub_batch is not null then
-            raise exception 'cannot convert active normal consumer % on queue % to cooperative main',
-                i_consumer, i_queue;
-        end if;
-        update pgque.subscription set sub_role = 'coop_main'
-        where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer;
+    select * into v_main from pgque.subscription
+    where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer for no key update;
+    if v_main.sub_role <> 'normal' then return v_main; end if;
+    if not (v_is_mine or i_convert_normal) then
+        raise exception 'consumer % on queue % is already a normal consumer; explicit conversion is required',
+            i_consumer, i_queue;
     end if;
+    if v_main.sub_batch is not null then
+        raise exception 'cannot convert active normal consumer % on queue % to cooperative main', i_consumer, i_queue;
+    end if;
+    update pgque.subscription set sub_role = 'coop_main'
+    where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer;
     return v_main;
-end
-$$;
-comment on function pgque._ensure_main(text, text, boolean) is 'Main row of a group, made or converted when needed';
+end $$;
+comment on function pgque._ensure_main is 'Main row of a group, made or converted when needed';
 
 create or replace function pgque.register_subconsumer(
     i_queue text, i_consumer text, i_subconsumer text, i_convert_normal boolean default false
 ) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
+    v_name text := i_consumer || '.' || i_subconsumer;
     v_main pgque.subscription;
     v_member pgque.subscription;
-    v_name text := i_consumer || '.' || i_subconsumer;
     v_is_new boolean;
 begin
     perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
@@ -2264,125 +1756,99 @@ begin
     end if;
 
     insert into pgque.subscription (sub_id, sub_queue, sub_consumer, sub_role)
-    values (v_main.sub_id, v_main.sub_queue, pgque._consumer_id(v_name), 'coop_member')
-    on conflict do nothing;
-    if found then
-        return 1;
-    end if;
+    values (v_main.sub_id, v_main.sub_queue, pgque._consumer_id(v_name), 'coop_member') on conflict do nothing;
+    if found then return 1; end if;
     v_member := pgque._find_subscription(i_queue, v_name);
     if v_member.sub_role <> 'coop_member' or v_member.sub_id <> v_main.sub_id then
         raise exception 'consumer name % on queue % is already registered incompatibly', v_name, i_queue;
     end if;
-    update pgque.subscription set sub_active = clock_timestamp()
-    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer;
+    perform pgque._sign_of_life(v_member);
     return v_is_new::integer;
-end
-$$;
-comment on function pgque.register_subconsumer(text, text, text, boolean) is
+end $$;
+comment on function pgque.register_subconsumer is
 'Experimental in PgQue 0.2. Join a group, which is made at the newest tick when new: 1, or 0 when already in it. Any number may do so at once';
 
 create or replace function pgque.subscribe_subconsumer(
     i_queue text, i_consumer text, i_subconsumer text, i_convert_normal boolean default false
 ) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin return pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, i_convert_normal); end $$;
-comment on function pgque.subscribe_subconsumer(text, text, text, boolean) is
-'Experimental in PgQue 0.2. Join a group, as register_subconsumer()';
+comment on function pgque.subscribe_subconsumer is 'Experimental in PgQue 0.2. Join a group, as register_subconsumer()';
 
 create or replace function pgque.touch_subconsumer(i_queue text, i_consumer text, i_subconsumer text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
+declare v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
 begin
     update pgque.subscription set sub_active = clock_timestamp()
     where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer and sub_role = 'coop_member';
     return found::integer;
-end
-$$;
-comment on function pgque.touch_subconsumer(text, text, text) is
-'Experimental in PgQue 0.2. Sign of life of a member at work: 1, or 0 when it is unknown';
+end $$;
+comment on function pgque.touch_subconsumer is 'Experimental in PgQue 0.2. Sign of life of a member at work: 1, or 0 when it is unknown';
 
 create or replace function pgque._has_members(i_queue_id integer, i_sub_id integer)
 returns boolean language plpgsql as $$
 begin
     return exists (
-        select from pgque.subscription
-        where sub_queue = i_queue_id and sub_id = i_sub_id and sub_role = 'coop_member');
-end
-$$;
-comment on function pgque._has_members(integer, integer) is 'Whether a group has members';
+        select from pgque.subscription where sub_queue = i_queue_id and sub_id = i_sub_id and sub_role = 'coop_member');
+end $$;
+comment on function pgque._has_members is 'Whether a group has members';
 
 create or replace function pgque._remove_member(i_member pgque.subscription)
 returns integer language plpgsql as $$
 -- The group ends with its last member, unless somebody is just joining; its cursor
 -- becomes that of a normal consumer. Windows that the cursor could not pass yet are
 -- then read again.
-declare
-    v_main pgque.subscription;
+declare v_main pgque.subscription;
 begin
-    delete from pgque.subscription
-    where sub_queue = i_member.sub_queue and sub_consumer = i_member.sub_consumer;
+    delete from pgque.subscription where sub_queue = i_member.sub_queue and sub_consumer = i_member.sub_consumer;
     perform pgque._forget_consumers(array[i_member.sub_consumer]);
-    if pgque._has_members(i_member.sub_queue, i_member.sub_id) then
-        return 1;
-    end if;
+    if pgque._has_members(i_member.sub_queue, i_member.sub_id) then return 1; end if;
     perform pgque._lock_group(i_member.sub_id);
-    if pgque._has_members(i_member.sub_queue, i_member.sub_id) then
-        return 1;
-    end if;
-    select * into v_main
-    from pgque.subscription
+    if pgque._has_members(i_member.sub_queue, i_member.sub_id) then return 1; end if;
+    select * into v_main from pgque.subscription
     where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_main';
     perform pgque._move_group_cursor(v_main.sub_queue, v_main.sub_consumer, null, null);
     delete from pgque.coop_window where cw_queue = v_main.sub_queue and cw_consumer = v_main.sub_consumer;
     update pgque.subscription set sub_role = 'normal'
     where sub_queue = v_main.sub_queue and sub_consumer = v_main.sub_consumer;
     return 1;
-end
-$$;
-comment on function pgque._remove_member(pgque.subscription) is 'Take a member without open batch out of its group';
+end $$;
+comment on function pgque._remove_member is 'Take a member without open batch out of its group';
 
 create or replace function pgque.unregister_subconsumer(
     i_queue text, i_consumer text, i_subconsumer text, i_batch_handling integer default 0
 ) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_member pgque.subscription;
+    v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
+    v_batch pgque._window;
     v_event pgque.event_template;
 begin
     perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
     if i_batch_handling is null or i_batch_handling not in (0, 1) then
         raise exception 'unsupported batch_handling value: %', i_batch_handling;
     end if;
-    v_member := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
-    select * into v_member
-    from pgque.subscription
-    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer and sub_role = 'coop_member'
-    for update;
-    if not found then
-        return 0;
-    end if;
+    select * into v_member from pgque.subscription
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer and sub_role = 'coop_member' for update;
+    if not found then return 0; end if;
     if v_member.sub_batch is not null then
         if i_batch_handling = 0 then
             raise exception 'cannot unregister active cooperative subconsumer %/%/% without batch_handling = 1',
                 i_queue, i_consumer, i_subconsumer;
         end if;
-        for v_event in execute format('select * from pgque._read_%s($1, null)', v_member.sub_queue)
-            using pgque._batch_window(v_member.sub_batch)
-        loop
-            perform pgque._fail_event(v_member, v_event, now() + interval '1 minute', 'subconsumer unregistered');
+        v_batch := pgque._readable_batch(v_member.sub_batch);
+        for v_event in select * from pgque._read(v_batch, null) loop
+            perform pgque._fail_event(v_batch, v_event, now() + interval '1 minute', 'subconsumer unregistered');
         end loop;
     end if;
     return pgque._remove_member(v_member);
-end
-$$;
-comment on function pgque.unregister_subconsumer(text, text, text, integer) is
+end $$;
+comment on function pgque.unregister_subconsumer is
 'Experimental in PgQue 0.2. Leave a group: 1, or 0 when unknown. With batch_handling 1 the events of an open batch are retried in a minute';
 
 create or replace function pgque.unsubscribe_subconsumer(
     i_queue text, i_consumer text, i_subconsumer text, i_batch_handling integer default 0
 ) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin return pgque.unregister_subconsumer(i_queue, i_consumer, i_subconsumer, i_batch_handling); end $$;
-comment on function pgque.unsubscribe_subconsumer(text, text, text, integer) is
-'Experimental in PgQue 0.2. Leave a group, as unregister_subconsumer()';
+comment on function pgque.unsubscribe_subconsumer is 'Experimental in PgQue 0.2. Leave a group, as unregister_subconsumer()';
 
 -- src/75_group_batches.sql
 
@@ -2392,9 +1858,7 @@ create or replace function pgque._check_group(
     i_main pgque.subscription, i_member pgque.subscription, i_queue text, i_consumer text, i_subconsumer text
 ) returns void language plpgsql as $$
 begin
-    if i_main.sub_id is null then
-        raise exception 'cooperative main consumer not found: %/%', i_queue, i_consumer;
-    end if;
+    if i_main.sub_id is null then raise exception 'cooperative main consumer not found: %/%', i_queue, i_consumer; end if;
     if i_main.sub_role <> 'coop_main' then
         raise exception 'consumer % on queue % is not a cooperative main consumer', i_consumer, i_queue;
     end if;
@@ -2416,40 +1880,27 @@ begin
         raise exception 'PgQ corruption: cooperative main consumer % on queue % does not see tick %',
             i_consumer, i_queue, i_main.sub_last_tick;
     end if;
-end
-$$;
-comment on function pgque._check_group(pgque.subscription, pgque.subscription, text, text, text) is
-'Raise unless main and member rows fit together';
+end $$;
+comment on function pgque._check_group is 'Raise unless main and member rows fit together';
 
 create or replace function pgque._silent_members(i_member pgque.subscription, i_dead_interval interval)
 returns setof pgque.subscription language sql as $$
-select *
-from pgque.subscription
+select * from pgque.subscription
 where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
     and sub_consumer <> i_member.sub_consumer
     and sub_batch is not null and sub_active < clock_timestamp() - i_dead_interval
 $$;
-comment on function pgque._silent_members(pgque.subscription, interval) is
-'Members of the same group whose batches may be taken over';
+comment on function pgque._silent_members is 'Members of the same group whose batches may be taken over';
 
 create or replace function pgque._silent_member(i_member pgque.subscription, i_dead_interval interval)
-returns pgque.subscription language plpgsql as $$
-declare
-    v_victim pgque.subscription;
-begin
-    select s.* into v_victim
-    from pgque.subscription s
-    join pgque._silent_members(i_member, i_dead_interval) m
-        on m.sub_queue = s.sub_queue and m.sub_consumer = s.sub_consumer and m.sub_batch = s.sub_batch
-    where s.sub_active < clock_timestamp() - i_dead_interval
-    order by s.sub_active
-    limit 1
-    for no key update of s skip locked;
-    return v_victim;
-end
+returns pgque.subscription language sql as $$
+select s.* from pgque.subscription s
+join pgque._silent_members(i_member, i_dead_interval) m
+    on m.sub_queue = s.sub_queue and m.sub_consumer = s.sub_consumer and m.sub_batch = s.sub_batch
+where s.sub_active < clock_timestamp() - i_dead_interval
+order by s.sub_active limit 1 for no key update of s skip locked
 $$;
-comment on function pgque._silent_member(pgque.subscription, interval) is
-'Member of the same group whose batch may be taken over, locked; the one silent for longest';
+comment on function pgque._silent_member is 'Member of the same group whose batch may be taken over, locked; the one silent for longest';
 
 create or replace function pgque.next_batch_custom(
     i_queue text, i_consumer text, i_subconsumer text, i_min_lag interval, i_min_count integer,
@@ -2473,26 +1924,20 @@ begin
     perform pgque._check_group(v_main, v_member, i_queue, i_consumer, i_subconsumer);
     if v_member.sub_batch is null
         and not exists (select from pgque._silent_members(v_member, i_dead_interval))
-        and (pgque._next_window(
-            v_main.sub_queue, v_main.sub_last_tick, i_min_lag, i_min_count, i_min_interval)).to_tick is null
+        and pgque._next_tick(v_main.sub_queue, v_main.sub_last_tick, i_min_lag, i_min_count, i_min_interval) is null
     then
-        update pgque.subscription set sub_active = clock_timestamp()
-        where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
-            and sub_active < clock_timestamp() - interval '10 seconds';
+        perform pgque._sign_of_life(v_member, '10 seconds');
         return;
     end if;
 
-    select * into v_member
-    from pgque.subscription
-    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
-    for no key update;
+    select * into v_member from pgque.subscription
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer for no key update;
     perform pgque._check_group(v_main, v_member, i_queue, i_consumer, i_subconsumer);
     if v_member.sub_batch is not null then
         batch_id := v_member.sub_batch;
         prev_tick_id := v_member.sub_last_tick;
         next_tick_id := v_member.sub_next_tick;
-        update pgque.subscription set sub_active = clock_timestamp()
-        where sub_batch = v_member.sub_batch and sub_active < clock_timestamp() - interval '1 second';
+        perform pgque._sign_of_life(v_member, '1 second');
         return;
     end if;
 
@@ -2510,13 +1955,12 @@ begin
         end if;
         perform pgque._move_group_cursor(v_main.sub_queue, v_main.sub_consumer, prev_tick_id, next_tick_id);
     end if;
-    batch_id := nextval('pgque.batch_id_seq');
     update pgque.subscription
-    set sub_last_tick = prev_tick_id, sub_next_tick = next_tick_id, sub_batch = batch_id,
+    set sub_last_tick = prev_tick_id, sub_next_tick = next_tick_id, sub_batch = nextval('pgque.batch_id_seq'),
         sub_active = clock_timestamp()
-    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer;
-end
-$$;
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
+    returning sub_batch into batch_id;
+end $$;
 comment on function pgque.next_batch_custom(text, text, text, interval, integer, interval, interval) is
 'Experimental in PgQue 0.2. Give a member its open batch, the batch of a member silent for i_dead_interval (NULL: never), or the next window; joins the group when needed. Members do not wait for each other''s commit';
 
@@ -2524,41 +1968,28 @@ create or replace function pgque.next_batch(
     i_queue text, i_consumer text, i_subconsumer text, i_dead_interval interval default null
 ) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
-    return (
-        select b.batch_id
-        from pgque.next_batch_custom(i_queue, i_consumer, i_subconsumer, null, null, null, i_dead_interval) b
-    );
-end
-$$;
-comment on function pgque.next_batch(text, text, text, interval) is
-'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()';
+    return (select b.batch_id
+        from pgque.next_batch_custom(i_queue, i_consumer, i_subconsumer, null, null, null, i_dead_interval) b);
+end $$;
+comment on function pgque.next_batch(text, text, text, interval) is 'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()';
 
 create or replace function pgque.receive_coop(
     i_queue text, i_consumer text, i_subconsumer text, i_max_return integer default 100,
     i_dead_interval interval default null
 ) returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_window pgque._window;
-    v_batch_id bigint;
-    v_count bigint;
+declare v_batch_id bigint;
 begin
-    if i_max_return < 1 then
-        raise exception 'pgque.receive_coop: max_return must be >= 1, got %', i_max_return;
-    end if;
+    if i_max_return < 1 then raise exception 'pgque.receive_coop: max_return must be >= 1, got %', i_max_return; end if;
     perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
     loop
         v_batch_id := pgque.next_batch(i_queue, i_consumer, i_subconsumer, i_dead_interval);
         exit when v_batch_id is null;
-        v_window := pgque._batch_window(v_batch_id);
-        return query execute pgque._messages_sql(v_window.queue_id) using v_window, i_max_return::bigint + 1;
-        get diagnostics v_count = row_count;
-        perform pgque._refuse_overflow('receive_coop', v_count, i_max_return);
-        exit when v_count > 0;
-        perform pgque.finish_batch(v_batch_id);
+        return query select * from pgque._messages(pgque._readable_batch(v_batch_id), 'receive_coop', i_max_return);
+        exit when found;
+        perform pgque.ack(v_batch_id);
     end loop;
-end
-$$;
-comment on function pgque.receive_coop(text, text, text, integer, interval) is
+end $$;
+comment on function pgque.receive_coop is
 'Experimental in PgQue 0.2. Whole batch of a member, as receive(); a member silent for i_dead_interval loses its batch to the caller';
 
 -- src/80_maintenance.sql
@@ -2569,57 +2000,41 @@ comment on function pgque.receive_coop(text, text, text, integer, interval) is
 create or replace function pgque._is_read(i_table text, i_snapshot pg_snapshot)
 returns boolean language plpgsql as $$
 -- Only transactions that were running or unborn at the snapshot need a look.
-declare
-    v_unread boolean := false;
+declare v_unread boolean := false;
 begin
-    if i_snapshot is null then
-        return true;
+    if i_snapshot is not null then
+        execute format('select exists (select from %s where ev_txid >= %L and not pg_visible_in_snapshot(ev_txid, %L))',
+            i_table, pg_snapshot_xmin(i_snapshot), i_snapshot) into v_unread;
     end if;
-    execute format(
-        'select exists (select from %s where ev_txid >= %L and not pg_visible_in_snapshot(ev_txid, %L))',
-        i_table, pg_snapshot_xmin(i_snapshot), i_snapshot)
-    into v_unread;
     return not v_unread;
-end
-$$;
-comment on function pgque._is_read(text, pg_snapshot) is
-'Whether every row of an event table is visible in a snapshot; NULL stands for no consumer';
+end $$;
+comment on function pgque._is_read is 'Whether every row of an event table is visible in a snapshot; NULL stands for no consumer';
 
 create or replace function pgque._truncate_if_read(i_table text, i_snapshot pg_snapshot)
-returns boolean language plpgsql
-set lock_timeout = '100ms'
-as $$
+returns boolean language plpgsql set lock_timeout = '100ms' as $$
 -- The exclusive lock keeps every writer out, also one with an old snapshot, so
 -- the rows seen under it are all there are. Only then readers are told to pass
 -- the table by (see _for_each_table). False, and all locks given back, when
 -- somebody uses the table or it holds a row that is still to be read.
 begin
-    if pg_relation_size(i_table::regclass) = 0 then
-        return true;
-    end if;
+    if pg_relation_size(i_table::regclass) = 0 then return true; end if;
     execute format('lock table %s in access exclusive mode', i_table);
-    if not pgque._is_read(i_table, i_snapshot)
-        or not pg_try_advisory_xact_lock(hashtextextended(i_table, 0))
-    then
+    if not pgque._is_read(i_table, i_snapshot) or not pg_try_advisory_xact_lock(hashtextextended(i_table, 0)) then
         raise lock_not_available;
     end if;
     execute format('truncate %s', i_table);
     return true;
 exception when lock_not_available then
     return false;
-end
-$$;
-comment on function pgque._truncate_if_read(text, pg_snapshot) is
-'Empty an event table that all consumers have read; NULL stands for no consumer';
+end $$;
+comment on function pgque._truncate_if_read is 'Empty an event table that all consumers have read; NULL stands for no consumer';
 
-create or replace function pgque._delete_old_ticks(
-    i_queue_id integer, i_lowest_tick bigint, i_before_xid xid8
-) returns void language sql as $$
+create or replace function pgque._delete_old_ticks(i_queue_id integer, i_lowest_tick bigint, i_before_xid xid8)
+returns void language sql as $$
 -- A tick that is just being subscribed to is locked, and passed over.
 delete from pgque.tick t
 using (
-    select o.tick_id
-    from pgque.tick o
+    select o.tick_id from pgque.tick o
     where o.tick_queue = i_queue_id
         and o.tick_id < coalesce(i_lowest_tick, (select max(n.tick_id) from pgque.tick n where n.tick_queue = i_queue_id))
         and pg_snapshot_xmin(o.tick_snapshot) < i_before_xid
@@ -2627,107 +2042,77 @@ using (
 ) old
 where t.tick_queue = i_queue_id and t.tick_id = old.tick_id
 $$;
-comment on function pgque._delete_old_ticks(integer, bigint, xid8) is
-'Delete ticks that every consumer has passed; the newest stays';
+comment on function pgque._delete_old_ticks is 'Delete ticks that every consumer has passed; the newest stays';
 
 create or replace function pgque.maint_rotate_tables_step1(i_queue_name text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue;
-    v_lowest pgque.tick;
-    v_lowest_id bigint;
-    v_next integer;
-    v_xid bigint;
+declare v_queue pgque.queue; v_lowest pgque.tick; v_lowest_id bigint; v_next integer; v_xid bigint;
 begin
-    select * into v_queue
-    from pgque.queue
-    where queue_name = i_queue_name
-        and queue_switch_step2 is not null
+    select * into v_queue from pgque.queue
+    where queue_name = i_queue_name and queue_switch_step2 is not null
         and queue_switch_time + queue_rotation_period < now()
     for no key update skip locked;
-    if not found then
-        return 0;
-    end if;
+    if not found then return 0; end if;
     v_xid := pg_current_xact_id()::text::bigint;
     if v_xid < v_queue.queue_switch_step1 then
         raise exception 'queue % maint failure: step1=%, current=%', i_queue_name, v_queue.queue_switch_step1, v_xid;
     end if;
     select min(sub_last_tick) into v_lowest_id from pgque.subscription where sub_queue = v_queue.queue_id;
-    if v_lowest_id is not null then
-        select * into v_lowest from pgque.tick where tick_queue = v_queue.queue_id and tick_id = v_lowest_id;
-        if not found then
-            raise exception 'queue % maint failure: tick % not found', i_queue_name, v_lowest_id;
-        end if;
+    select * into v_lowest from pgque.tick where tick_queue = v_queue.queue_id and tick_id = v_lowest_id;
+    if not found and v_lowest_id is not null then
+        raise exception 'queue % maint failure: tick % not found', i_queue_name, v_lowest_id;
     end if;
 
     v_next := (v_queue.queue_cur_table + 1) % v_queue.queue_ntables;
-    if not pgque._truncate_if_read(v_queue.queue_data_pfx || '_' || v_next, v_lowest.tick_snapshot) then
-        return 0;
-    end if;
+    if not pgque._truncate_if_read(v_queue.queue_data_pfx || '_' || v_next, v_lowest.tick_snapshot) then return 0; end if;
     update pgque.queue
     set queue_cur_table = v_next, queue_switch_time = now(), queue_switch_step1 = v_xid, queue_switch_step2 = null
     where queue_id = v_queue.queue_id;
     perform pgque._delete_old_ticks(v_queue.queue_id, v_lowest_id, v_queue.queue_switch_step2::text::xid8);
     return 0;
-end
-$$;
-comment on function pgque.maint_rotate_tables_step1(text) is
+end $$;
+comment on function pgque.maint_rotate_tables_step1 is
 'Rotate a queue when its period is over and the next table is read by all: truncate that table and let producers write to it';
 
 create or replace function pgque.maint_rotate_tables_step2()
 returns integer language plpgsql as $$
 begin
-    update pgque.queue
-    set queue_switch_step2 = pg_current_xact_id()::text::bigint
-    where queue_switch_step2 is null;
+    update pgque.queue set queue_switch_step2 = pg_current_xact_id()::text::bigint where queue_switch_step2 is null;
     return 0;
-end
-$$;
-comment on function pgque.maint_rotate_tables_step2() is
-'Finish the rotations begun by earlier transactions; without it no second rotation starts';
+end $$;
+comment on function pgque.maint_rotate_tables_step2 is 'Finish the rotations begun by earlier transactions; without it no second rotation starts';
 
 create or replace function pgque.maint_tables_to_vacuum()
-returns setof text language plpgsql as $$
-begin
-    if current_setting('autovacuum')::boolean then
-        return;
-    end if;
-    return query select unnest(array[
-        'pgque.subscription', 'pgque.consumer', 'pgque.queue', 'pgque.tick', 'pgque.retry_queue']);
-end
+returns setof text language sql as $$
+select unnest(array['pgque.subscription', 'pgque.consumer', 'pgque.queue', 'pgque.tick', 'pgque.retry_queue'])
+where not current_setting('autovacuum')::boolean
 $$;
-comment on function pgque.maint_tables_to_vacuum() is 'Tables to vacuum by hand; none when autovacuum is on';
+comment on function pgque.maint_tables_to_vacuum is 'Tables to vacuum by hand; none when autovacuum is on';
 
 create or replace function pgque.maint_operations(out func_name text, out func_arg text)
 returns setof record language plpgsql as $$
 begin
     return query
-    select 'pgque.maint_rotate_tables_step1', q.queue_name
-    from pgque.queue q
+    select 'pgque.maint_rotate_tables_step1', q.queue_name from pgque.queue q
     where q.queue_switch_step2 is not null and q.queue_switch_time + q.queue_rotation_period < now()
     order by 2;
     return query
     select 'pgque.maint_rotate_tables_step2', null::text
     where exists (select from pgque.queue where queue_switch_step2 is null);
     return query
-    select f.name, q.queue_name
-    from pgque.queue q
-    cross join unnest(q.queue_extra_maint) f (name)
-    order by 2, 1;
+    select f.name, q.queue_name from pgque.queue q cross join unnest(q.queue_extra_maint) f (name) order by 2, 1;
     return query select 'vacuum', t from pgque.maint_tables_to_vacuum() t;
-end
-$$;
-comment on function pgque.maint_operations() is 'Maintenance that is to be done now: function and argument';
+end $$;
+comment on function pgque.maint_operations is 'Maintenance that is to be done now: function and argument';
 
 create or replace function pgque._run_extra_maint(i_function text, i_queue_name text)
 returns void language plpgsql as $$
 -- A hook runs with the rights of the owner of the engine, so it must be his.
 declare
     v_function oid := to_regprocedure(i_function || '(text)');
-    v_owner oid;
+    v_owner oid := (select p.proowner from pg_proc p where p.oid = v_function);
     v_engine_owner oid := (select p.proowner from pg_proc p where p.oid = 'pgque.maint()'::regprocedure);
 begin
-    select p.oid, p.proowner into v_function, v_owner from pg_proc p where p.oid = v_function;
     if v_function is null then
         raise warning 'pgque.maint: skipping % — invalid regprocedure: %', i_function, i_function || '(text)';
     elsif v_owner <> v_engine_owner then
@@ -2736,9 +2121,8 @@ begin
     else
         execute format('select %s($1)', v_function::regproc) using i_queue_name;
     end if;
-end
-$$;
-comment on function pgque._run_extra_maint(text, text) is 'Run a maintenance function that a queue names';
+end $$;
+comment on function pgque._run_extra_maint is 'Run a maintenance function that a queue names';
 
 create or replace function pgque.maint()
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
@@ -2760,9 +2144,8 @@ begin
         end;
     end loop;
     return v_count;
-end
-$$;
-comment on function pgque.maint() is
+end $$;
+comment on function pgque.maint is
 'Rotate the queues that are due and run their extra maintenance; the number of operations done. Retries and step 2 are calls of their own';
 
 -- src/82_rebase.sql
@@ -2771,75 +2154,60 @@ comment on function pgque.maint() is
 -- to the old one, and may lie in the future of the new one. What every consumer has
 -- not read yet goes to the retry queue, which carries none; then all starts afresh.
 
-create or replace function pgque._keep_unread(i_sub pgque.subscription, i_newest_seq bigint)
+create or replace function pgque._keep_unread(i_sub pgque.subscription, i_table text, i_newest_seq bigint)
 returns bigint language plpgsql as $$
 -- Old ids can still be compared with old snapshots. Events sent after the restore
 -- carry ids of the new cluster and are known by their number alone.
 declare
-    v_queue pgque.queue := (select q from pgque.queue q where q.queue_id = i_sub.sub_queue);
-    v_from pg_snapshot;
-    v_to pg_snapshot;
-    v_count bigint := 0;
-    v_moved bigint;
+    v_from pg_snapshot := (
+        select tick_snapshot from pgque.tick where tick_queue = i_sub.sub_queue and tick_id = i_sub.sub_last_tick);
+    v_to pg_snapshot := (
+        select tick_snapshot from pgque.tick
+        where tick_queue = i_sub.sub_queue and tick_id = i_sub.sub_next_tick and i_sub.sub_role = 'coop_member');
+    v_count bigint;
 begin
-    select tick_snapshot into v_from from pgque.tick
-    where tick_queue = i_sub.sub_queue and tick_id = i_sub.sub_last_tick;
-    select tick_snapshot into v_to from pgque.tick
-    where tick_queue = i_sub.sub_queue and tick_id = i_sub.sub_next_tick and i_sub.sub_role = 'coop_member';
-    for i in 0..v_queue.queue_ntables - 1 loop
-        execute format('insert into pgque.retry_queue (ev_retry_after, ev_queue, ev_id, ev_time, ev_owner, ev_retry,'
-            ' ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4)'
-            ' select now(), $1, ev_id, ev_time, $2, ev_retry, ev_type, ev_data,'
-            ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from %s_%s'
-            ' where (not pg_visible_in_snapshot(ev_txid, $3) or ev_id > $5)'
-            ' and ($4 is null or pg_visible_in_snapshot(ev_txid, $4))'
-            ' and (ev_owner is null or ev_owner = $2) on conflict do nothing', v_queue.queue_data_pfx, i)
-        using i_sub.sub_queue, i_sub.sub_id, v_from, v_to, i_newest_seq;
-        get diagnostics v_moved = row_count;
-        v_count := v_count + v_moved;
-    end loop;
+    execute format('insert into pgque.retry_queue'
+        ' select now(), $1, ev_id, ev_time, null, $2, ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4'
+        ' from %s where (not pg_visible_in_snapshot(ev_txid, $3) or ev_id > $5)'
+        ' and ($4 is null or pg_visible_in_snapshot(ev_txid, $4))'
+        ' and (ev_owner is null or ev_owner = $2) on conflict do nothing', i_table)
+    using i_sub.sub_queue, i_sub.sub_id, v_from, v_to, i_newest_seq;
+    get diagnostics v_count = row_count;
     return v_count;
-end
-$$;
-comment on function pgque._keep_unread(pgque.subscription, bigint) is
-'Copy what a subscription has not read into the retry queue';
+end $$;
+comment on function pgque._keep_unread is 'Copy what a subscription has not read of an event table into the retry queue';
 
 create or replace function pgque._rebase_queue(i_queue pgque.queue)
 returns bigint language plpgsql as $$
 declare
-    v_count bigint;
+    v_tables text := (select string_agg(t, ', ') from pgque._event_tables(i_queue) t);
     v_tick_id bigint;
-    v_event_seq bigint := coalesce(pg_sequence_last_value(i_queue.queue_event_seq::regclass), 0);
+    v_newest_seq bigint;
+    v_count bigint;
 begin
-    for i in 0..i_queue.queue_ntables - 1 loop
-        execute format('lock table %s_%s in access exclusive mode', i_queue.queue_data_pfx, i);
-    end loop;
-    select sum(pgque._keep_unread(s, n.seq)) into v_count
-    from pgque.subscription s
-    cross join (
-        select tick_event_seq from pgque.tick where tick_queue = i_queue.queue_id order by tick_id desc limit 1
-    ) n (seq)
+    execute format('lock table %s in access exclusive mode', v_tables);
+    select tick_id, tick_event_seq into v_tick_id, v_newest_seq from pgque.tick
+    where tick_queue = i_queue.queue_id order by tick_id desc limit 1;
+    v_tick_id := coalesce(v_tick_id, 0) + 1;
+    select sum(pgque._keep_unread(s, t, v_newest_seq)) into v_count
+    from pgque.subscription s cross join pgque._event_tables(i_queue) t
     where s.sub_queue = i_queue.queue_id and s.sub_last_tick is not null;
 
-    for i in 0..i_queue.queue_ntables - 1 loop
-        execute format('truncate %s_%s', i_queue.queue_data_pfx, i);
-    end loop;
-    select coalesce(max(tick_id), 0) + 1 into v_tick_id from pgque.tick where tick_queue = i_queue.queue_id;
+    execute format('truncate %s', v_tables);
     delete from pgque.tick where tick_queue = i_queue.queue_id;
-    insert into pgque.tick (tick_queue, tick_id, tick_event_seq) values (i_queue.queue_id, v_tick_id, v_event_seq);
+    insert into pgque.tick (tick_queue, tick_id, tick_event_seq)
+    values (i_queue.queue_id, v_tick_id, coalesce(pg_sequence_last_value(i_queue.queue_event_seq::regclass), 0));
     perform setval(i_queue.queue_tick_seq::regclass, v_tick_id);
     delete from pgque.coop_window where cw_queue = i_queue.queue_id;
     update pgque.subscription
     set sub_last_tick = case when sub_role <> 'coop_member' then v_tick_id end, sub_next_tick = null, sub_batch = null
     where sub_queue = i_queue.queue_id;
     update pgque.queue
-    set queue_switch_step1 = pg_current_xact_id()::text::bigint,
-        queue_switch_step2 = pg_current_xact_id()::text::bigint
+    set queue_switch_step1 = pg_current_xact_id()::text::bigint, queue_switch_step2 = pg_current_xact_id()::text::bigint
     where queue_id = i_queue.queue_id;
     return coalesce(v_count, 0);
-end
-$$;
-comment on function pgque._rebase_queue(pgque.queue) is 'Rebase one queue';
+end $$;
+comment on function pgque._rebase_queue is 'Rebase one queue';
 
 create or replace function pgque.rebase()
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
@@ -2852,9 +2220,8 @@ begin
         v_count := v_count + pgque._rebase_queue(v_queue);
     end loop;
     return v_count;
-end
-$$;
-comment on function pgque.rebase() is
+end $$;
+comment on function pgque.rebase is
 'Repair all queues after a restore into another cluster: unread events, also those of open batches, come again as retries; their number';
 
 -- src/85_info.sql
@@ -2872,25 +2239,19 @@ begin
     return query
     select q.queue_name, q.queue_ntables, q.queue_cur_table, q.queue_rotation_period, q.queue_switch_time,
         q.queue_external_ticker, q.queue_ticker_paused, q.queue_ticker_max_count, q.queue_ticker_max_lag,
-        q.queue_ticker_idle_period,
-        now() - t.new_time,
+        q.queue_ticker_idle_period, now() - t.new_time,
         case when t.new_time > t.old_time
             then (t.new_seq - t.old_seq) / extract(epoch from t.new_time - t.old_time)::double precision end,
-        coalesce(pg_sequence_last_value(q.queue_event_seq::regclass), 0) - t.new_seq,
-        t.new_id
+        coalesce(pg_sequence_last_value(q.queue_event_seq::regclass), 0) - t.new_seq, t.new_id
     from pgque.queue q
     cross join lateral (
         select max(r.tick_id), max(r.tick_time), min(r.tick_time), max(r.tick_event_seq), min(r.tick_event_seq)
-        from (
-            select * from pgque.tick where tick_queue = q.queue_id order by tick_id desc limit 20
-        ) r
+        from (select * from pgque.tick where tick_queue = q.queue_id order by tick_id desc limit 20) r
     ) t (new_id, new_time, old_time, new_seq, old_seq)
     where i_queue_name is null or q.queue_name = i_queue_name
     order by q.queue_name;
-end
-$$;
-comment on function pgque.get_queue_info(text) is
-'Settings and state of a queue: time since the newest tick, rate over the last ticks, events not ticked yet';
+end $$;
+comment on function pgque.get_queue_info(text) is 'Settings and state of a queue: time since the newest tick, rate over the last ticks, events not ticked yet';
 
 create or replace function pgque.get_queue_info(
     out queue_name text, out queue_ntables integer, out queue_cur_table integer, out queue_rotation_period interval,
@@ -2909,8 +2270,7 @@ create or replace function pgque.get_consumer_info(
 begin
     return query
     select q.queue_name, c.co_name, now() - t.tick_time, now() - s.sub_active, s.sub_last_tick, s.sub_batch,
-        s.sub_next_tick,
-        (select n.tick_event_seq from pgque.tick n where n.tick_queue = q.queue_id order by n.tick_id desc limit 1)
+        s.sub_next_tick, (select n.tick_event_seq from pgque.tick n where n.tick_queue = q.queue_id order by n.tick_id desc limit 1)
         - t.tick_event_seq
     from pgque.subscription s
     join pgque.queue q on q.queue_id = s.sub_queue
@@ -2919,10 +2279,8 @@ begin
     where (i_queue_name is null or q.queue_name = i_queue_name)
         and (i_consumer_name is null or c.co_name = i_consumer_name)
     order by q.queue_name, c.co_name;
-end
-$$;
-comment on function pgque.get_consumer_info(text, text) is
-'State of consumers: age and size of what lies behind their cursor, last sign of life, open batch';
+end $$;
+comment on function pgque.get_consumer_info(text, text) is 'State of consumers: age and size of what lies behind their cursor, last sign of life, open batch';
 
 create or replace function pgque.get_consumer_info(
     i_queue_name text, out queue_name text, out consumer_name text, out lag interval, out last_seen interval,
@@ -2944,29 +2302,19 @@ create or replace function pgque.get_batch_info(
     out seq_end bigint
 ) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
-    select q.queue_name, c.co_name, f.tick_time, t.tick_time, f.tick_id, t.tick_id, now() - t.tick_time,
-        f.tick_event_seq, t.tick_event_seq
+    select q.queue_name, c.co_name, w.from_time, w.to_time, w.from_tick, w.to_tick, now() - w.to_time, w.from_seq, w.to_seq
     into queue_name, consumer_name, batch_start, batch_end, prev_tick_id, tick_id, lag, seq_start, seq_end
-    from pgque.subscription s
-    join pgque.queue q on q.queue_id = s.sub_queue
-    join pgque.consumer c on c.co_id = s.sub_consumer
-    left join pgque.tick f on f.tick_queue = s.sub_queue and f.tick_id = s.sub_last_tick
-    left join pgque.tick t on t.tick_queue = s.sub_queue and t.tick_id = s.sub_next_tick
-    where s.sub_batch = x_batch_id;
-end
-$$;
-comment on function pgque.get_batch_info(bigint) is 'Owner and borders of an open batch; one row of NULLs when unknown';
+    from pgque._window w
+    join pgque.queue q on q.queue_id = w.queue_id
+    join pgque.consumer c on c.co_id = w.consumer_id
+    where w.batch_id = x_batch_id;
+end $$;
+comment on function pgque.get_batch_info is 'Owner and borders of an open batch; one row of NULLs when unknown';
 
 create or replace function pgque.status()
-returns table (
-    component text,
-    status text,
-    detail text
-) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_config pgque.config;
+returns table (component text, status text, detail text) language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
+declare v_config pgque.config := (select c from pgque.config c);
 begin
-    select * into v_config from pgque.config;
     return query
     values
         ('postgresql', 'info', pg_catalog.version()),
@@ -2981,18 +2329,16 @@ begin
         ('pg_timetable', 'unavailable', 'call pgque.ticker() / pgque.maint() manually'),
         ('queues', 'info', format('%s queues configured', (select count(*) from pgque.queue))),
         ('consumers', 'info', format('%s active subscriptions', (select count(*) from pgque.subscription)));
-end
-$$;
-comment on function pgque.status() is 'Overview of the installation, one row per component';
+end $$;
+comment on function pgque.status is 'Overview of the installation, one row per component';
 
 create or replace function pgque.uninstall()
 returns void language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
     drop schema pgque cascade;
     raise notice 'pgque: schema dropped; the roles pgque_reader, pgque_writer and pgque_admin stay';
-end
-$$;
-comment on function pgque.uninstall() is 'Remove the engine with all queues and events; only its owner may do so';
+end $$;
+comment on function pgque.uninstall is 'Remove the engine with all queues and events; only its owner may do so';
 
 -- src/90_roles.sql
 
@@ -3001,14 +2347,11 @@ comment on function pgque.uninstall() is 'Remove the engine with all queues and 
 -- PUBLIC gets nothing: payloads are for readers only.
 
 do $$
-declare
-    v_role text;
+declare v_role text;
 begin
     foreach v_role in array array['pgque_reader', 'pgque_writer', 'pgque_admin'] loop
         begin
-            if to_regrole(v_role) is null then
-                execute format('create role %I nologin', v_role);
-            end if;
+            if to_regrole(v_role) is null then execute format('create role %I nologin', v_role); end if;
         exception when duplicate_object or unique_violation then
             null;
         end;
@@ -3025,31 +2368,24 @@ begin
             null;
         end;
     end loop;
-end
-$$;
+end $$;
 
 create or replace function pgque.grant_perms(x_queue_name text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_queue pgque.queue;
+    v_queue pgque.queue := pgque._queue(x_queue_name, 'Queue not found');
+    v_tables text := (select string_agg(t, ', ') from pgque._event_tables(v_queue) t);
 begin
-    select * into v_queue from pgque.queue where queue_name = x_queue_name;
-    if not found then
-        raise exception 'Queue not found';
-    end if;
-    execute format('revoke all on %s, %s, %s from public',
-        v_queue.queue_data_pfx, v_queue.queue_event_seq, v_queue.queue_tick_seq);
-    execute format('grant select on %s, %s, %s to pgque_reader',
-        v_queue.queue_data_pfx, v_queue.queue_event_seq, v_queue.queue_tick_seq);
-    execute format('grant all on %s, %s, %s to pgque_admin',
-        v_queue.queue_data_pfx, v_queue.queue_event_seq, v_queue.queue_tick_seq);
-    for i in 0..v_queue.queue_ntables - 1 loop
-        execute format('grant select on %s_%s to pgque_reader', v_queue.queue_data_pfx, i);
-        execute format('grant all on %s_%s to pgque_admin', v_queue.queue_data_pfx, i);
-    end loop;
+    v_tables := concat_ws(', ', v_tables, v_queue.queue_data_pfx);
+    execute format('revoke all on %s from public', v_tables);
+    execute format('grant select on %s to pgque_reader', v_tables);
+    execute format('grant all on %s to pgque_admin', v_tables);
+    v_tables := concat_ws(', ', v_queue.queue_event_seq, v_queue.queue_tick_seq);
+    execute format('revoke all on sequence %s from public', v_tables);
+    execute format('grant select on sequence %s to pgque_reader', v_tables);
+    execute format('grant all on sequence %s to pgque_admin', v_tables);
     return 1;
-end
-$$;
+end $$;
 comment on function pgque.grant_perms(text) is 'Set the rights on the tables and sequences of a queue';
 
 revoke all on schema pgque from public;
@@ -3066,8 +2402,7 @@ grant all on all sequences in schema pgque to pgque_admin;
 
 do $$
 -- All overloads of a name go to one role; the admin is a member of the two others.
-declare
-    v_grant record;
+declare v_grant record;
 begin
     for v_grant in
         select p.oid::regprocedure as routine, r.role
@@ -3087,5 +2422,4 @@ begin
     loop
         execute format('grant execute on routine %s to %I', v_grant.routine, v_grant.role);
     end loop;
-end
-$$;
+end $$;

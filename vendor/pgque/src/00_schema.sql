@@ -21,20 +21,11 @@ do $$
 begin
     if to_regtype('pgque.message') is null then
         create type pgque.message as (
-            msg_id bigint,
-            batch_id bigint,
-            type text,
-            payload text,
-            retry_count integer,
-            created_at timestamptz,
-            extra1 text,
-            extra2 text,
-            extra3 text,
-            extra4 text
+            msg_id bigint, batch_id bigint, type text, payload text, retry_count integer, created_at timestamptz,
+            extra1 text, extra2 text, extra3 text, extra4 text
         );
     end if;
-end
-$$;
+end $$;
 comment on type pgque.message is 'An event as handed to a consumer; clients read and build it by position';
 comment on column pgque.message.msg_id is 'Event id';
 comment on column pgque.message.batch_id is 'Batch to acknowledge';
@@ -42,10 +33,6 @@ comment on column pgque.message.type is 'Event type';
 comment on column pgque.message.payload is 'Event data, as it was sent';
 comment on column pgque.message.retry_count is 'Redeliveries so far; NULL on the first delivery';
 comment on column pgque.message.created_at is 'Start of the transaction that sent the event';
-comment on column pgque.message.extra1 is 'Free for the producer';
-comment on column pgque.message.extra2 is 'Free for the producer';
-comment on column pgque.message.extra3 is 'Free for the producer';
-comment on column pgque.message.extra4 is 'Free for the producer';
 
 create or replace function pgque.version()
 returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '0.2.2' $$;

@@ -132,12 +132,7 @@ create table if not exists pgque.event_template (
     ev_txid xid8 not null default pg_current_xact_id(),
     ev_owner integer,
     ev_retry integer,
-    ev_type text,
-    ev_data text,
-    ev_extra1 text,
-    ev_extra2 text,
-    ev_extra3 text,
-    ev_extra4 text
+    ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
 );
 comment on table pgque.event_template is 'Parent of all event tables; holds no rows';
 comment on column pgque.event_template.ev_id is 'Event id, unique within the queue';
@@ -147,41 +142,20 @@ comment on column pgque.event_template.ev_owner is 'Subscription that alone gets
 comment on column pgque.event_template.ev_retry is 'Redeliveries so far; NULL on the first delivery';
 comment on column pgque.event_template.ev_type is 'Event type';
 comment on column pgque.event_template.ev_data is 'Event data';
-comment on column pgque.event_template.ev_extra1 is 'Free for the producer';
-comment on column pgque.event_template.ev_extra2 is 'Free for the producer';
-comment on column pgque.event_template.ev_extra3 is 'Free for the producer';
-comment on column pgque.event_template.ev_extra4 is 'Free for the producer';
 
 create table if not exists pgque.retry_queue (
     ev_retry_after timestamptz not null,
     ev_queue integer not null constraint rq_queue_id_fkey references pgque.queue (queue_id),
-    ev_id bigint not null,
-    ev_time timestamptz not null,
-    ev_txid xid8,
-    ev_owner integer not null,
-    ev_retry integer,
-    ev_type text,
-    ev_data text,
-    ev_extra1 text,
-    ev_extra2 text,
-    ev_extra3 text,
-    ev_extra4 text,
+    ev_id bigint not null, ev_time timestamptz not null, ev_txid xid8, ev_owner integer not null, ev_retry integer,
+    ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text,
     constraint rq_pkey primary key (ev_owner, ev_id)
 );
 comment on table pgque.retry_queue is 'Events that wait to be delivered again to one subscription';
 comment on column pgque.retry_queue.ev_retry_after is 'Time from which the event may come again';
 comment on column pgque.retry_queue.ev_queue is 'Queue';
-comment on column pgque.retry_queue.ev_id is 'Event id, kept over retries';
-comment on column pgque.retry_queue.ev_time is 'Time of the event, kept over retries';
 comment on column pgque.retry_queue.ev_txid is 'Always NULL: re-insertion gives a new one';
 comment on column pgque.retry_queue.ev_owner is 'Subscription that gets the event';
 comment on column pgque.retry_queue.ev_retry is 'Number of the coming redelivery';
-comment on column pgque.retry_queue.ev_type is 'Event type';
-comment on column pgque.retry_queue.ev_data is 'Event data';
-comment on column pgque.retry_queue.ev_extra1 is 'Free for the producer';
-comment on column pgque.retry_queue.ev_extra2 is 'Free for the producer';
-comment on column pgque.retry_queue.ev_extra3 is 'Free for the producer';
-comment on column pgque.retry_queue.ev_extra4 is 'Free for the producer';
 -- maint_retry_events() finds due rows here.
 create index if not exists rq_retry_idx on pgque.retry_queue (ev_retry_after);
 
@@ -191,16 +165,8 @@ create table if not exists pgque.dead_letter (
     dl_consumer_id integer not null references pgque.consumer (co_id) on delete cascade,
     dl_time timestamptz not null default now(),
     dl_reason text,
-    ev_id bigint not null,
-    ev_time timestamptz not null,
-    ev_txid xid8,
-    ev_retry integer,
-    ev_type text,
-    ev_data text,
-    ev_extra1 text,
-    ev_extra2 text,
-    ev_extra3 text,
-    ev_extra4 text
+    ev_id bigint not null, ev_time timestamptz not null, ev_txid xid8, ev_retry integer,
+    ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
 );
 comment on table pgque.dead_letter is 'Events whose retries ran out, kept with the reason';
 comment on column pgque.dead_letter.dl_id is 'Dead letter id';
@@ -208,18 +174,35 @@ comment on column pgque.dead_letter.dl_queue_id is 'Queue';
 comment on column pgque.dead_letter.dl_consumer_id is 'Consumer that gave up; the main consumer for members of a group';
 comment on column pgque.dead_letter.dl_time is 'Time of giving up';
 comment on column pgque.dead_letter.dl_reason is 'Reason given by the consumer';
-comment on column pgque.dead_letter.ev_id is 'Event id';
-comment on column pgque.dead_letter.ev_time is 'Time of the event';
-comment on column pgque.dead_letter.ev_txid is 'Transaction of the last delivery';
-comment on column pgque.dead_letter.ev_retry is 'Redeliveries that were tried';
-comment on column pgque.dead_letter.ev_type is 'Event type';
-comment on column pgque.dead_letter.ev_data is 'Event data';
-comment on column pgque.dead_letter.ev_extra1 is 'Free for the producer';
-comment on column pgque.dead_letter.ev_extra2 is 'Free for the producer';
-comment on column pgque.dead_letter.ev_extra3 is 'Free for the producer';
-comment on column pgque.dead_letter.ev_extra4 is 'Free for the producer';
 -- Giving up twice on one event keeps one row.
 create unique index if not exists dl_queue_consumer_ev_idx
 on pgque.dead_letter (dl_queue_id, dl_consumer_id, ev_id);
 -- dlq_inspect() and dlq_purge() read by age.
 create index if not exists dl_queue_time_idx on pgque.dead_letter (dl_queue_id, dl_time);
+
+do $$
+-- Columns that mean the same everywhere.
+declare v_column record;
+begin
+    for v_column in
+        select a.attrelid::regclass as relation, a.attname,
+            coalesce(col_description(t.attrelid, t.attnum), 'Free for the producer') as comment
+        from pg_attribute a
+        left join pg_attribute t on t.attrelid = 'pgque.event_template'::regclass and t.attname = a.attname
+        where a.attrelid in ('pgque.message'::regclass, 'pgque.event_template'::regclass,
+                'pgque.retry_queue'::regclass, 'pgque.dead_letter'::regclass)
+            and a.attname ~ '^(ev_)?extra|^ev_' and col_description(a.attrelid, a.attnum) is null
+    loop
+        execute format('comment on column %s.%I is %L', v_column.relation, v_column.attname, v_column.comment);
+    end loop;
+end $$;
+
+create or replace view pgque._window as
+select s.sub_batch as batch_id, s.sub_queue as queue_id, s.sub_consumer as consumer_id, s.sub_id,
+    s.sub_last_tick as from_tick, f.tick_time as from_time, f.tick_event_seq as from_seq, f.tick_snapshot as from_snapshot,
+    s.sub_next_tick as to_tick, t.tick_time as to_time, t.tick_event_seq as to_seq, t.tick_snapshot as to_snapshot
+from pgque.subscription s
+left join pgque.tick f on f.tick_queue = s.sub_queue and f.tick_id = s.sub_last_tick
+left join pgque.tick t on t.tick_queue = s.sub_queue and t.tick_id = s.sub_next_tick
+where s.sub_batch is not null;
+comment on view pgque._window is 'Open batches: all that is needed to read the events between the two ticks of each';

@@ -1,23 +1,31 @@
 -- Ticks on demand: forced, from an outside source, or in a loop.
 
+create or replace function pgque._queue_to_tick(i_queue_name text, i_is_external boolean)
+returns pgque.queue language plpgsql as $$
+declare v_queue pgque.queue := pgque._queue(i_queue_name);
+begin
+    if v_queue.queue_ticker_paused then
+        raise exception 'queue % is paused (queue_ticker_paused = true)', i_queue_name;
+    end if;
+    if i_is_external and not v_queue.queue_external_ticker then
+        raise exception 'queue % is not configured for external ticker (queue_external_ticker = false); use pgque.ticker(queue) instead',
+            i_queue_name;
+    end if;
+    if v_queue.queue_external_ticker and not i_is_external then
+        raise exception 'queue % is configured for external ticker; force_tick is meaningless — push ticks via pgque.ticker(queue, tick_id, ts, event_seq)',
+            i_queue_name;
+    end if;
+    return v_queue;
+end $$;
+comment on function pgque._queue_to_tick is 'Queue whose ticks come from outside, or from ticker(); raises when it is not so';
+
 create or replace function pgque.ticker(
     i_queue_name text, i_tick_id bigint, i_orig_timestamp timestamptz, i_event_seq bigint
 ) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_queue pgque.queue;
+    v_queue pgque.queue := pgque._queue_to_tick(i_queue_name, true);
     v_last pgque.tick;
 begin
-    select * into v_queue from pgque.queue where queue_name = i_queue_name for key share;
-    if not found then
-        raise exception 'queue not found: %', i_queue_name;
-    end if;
-    if v_queue.queue_ticker_paused then
-        raise exception 'queue % is paused (queue_ticker_paused = true)', i_queue_name;
-    end if;
-    if not v_queue.queue_external_ticker then
-        raise exception 'queue % is not configured for external ticker (queue_external_ticker = false); use pgque.ticker(queue) instead',
-            i_queue_name;
-    end if;
     perform pgque._refuse_old_snapshot();
     -- The same lock as in _tick_queues(), here waited for.
     perform pg_advisory_xact_lock(hashtext('pgque.tick'), v_queue.queue_id);
@@ -27,43 +35,25 @@ begin
             i_tick_id, v_last.tick_id;
     end if;
     if i_event_seq < v_last.tick_event_seq then
-        raise exception 'external ticker event_seq must be >= previous tick (% < %)',
-            i_event_seq, v_last.tick_event_seq;
+        raise exception 'external ticker event_seq must be >= previous tick (% < %)', i_event_seq, v_last.tick_event_seq;
     end if;
     insert into pgque.tick (tick_queue, tick_id, tick_time, tick_snapshot, tick_event_seq)
     values (v_queue.queue_id, i_tick_id, i_orig_timestamp, pgque._tick_snapshot(), i_event_seq);
     perform setval(v_queue.queue_tick_seq::regclass, i_tick_id);
     perform pg_notify('pgque_' || i_queue_name, i_tick_id::text);
     return i_tick_id;
-end
-$$;
-comment on function pgque.ticker(text, bigint, timestamptz, bigint) is
-'Record a tick that an outside source gives, with the snapshot of now';
+end $$;
+comment on function pgque.ticker(text, bigint, timestamptz, bigint) is 'Record a tick that an outside source gives, with the snapshot of now';
 
 create or replace function pgque.force_next_tick(i_queue_name text)
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue;
+declare v_queue pgque.queue := pgque._queue_to_tick(i_queue_name, false);
 begin
-    select * into v_queue from pgque.queue where queue_name = i_queue_name;
-    if not found then
-        raise exception 'queue not found: %', i_queue_name;
-    end if;
-    if v_queue.queue_ticker_paused then
-        raise exception 'queue % is paused (queue_ticker_paused = true)', i_queue_name;
-    end if;
-    if v_queue.queue_external_ticker then
-        raise exception 'queue % is configured for external ticker; force_tick is meaningless — push ticks via pgque.ticker(queue, tick_id, ts, event_seq)',
-            i_queue_name;
-    end if;
-    perform setval(v_queue.queue_event_seq::regclass,
-        coalesce(pg_sequence_last_value(v_queue.queue_event_seq::regclass), 0)
+    perform setval(v_queue.queue_event_seq::regclass, coalesce(pg_sequence_last_value(v_queue.queue_event_seq::regclass), 0)
         + v_queue.queue_ticker_max_count::bigint * 2 + 1000);
     return (select max(tick_id) from pgque.tick where tick_queue = v_queue.queue_id);
-end
-$$;
-comment on function pgque.force_next_tick(text) is
-'Make the next ticker() call tick this queue; returns the newest tick there is';
+end $$;
+comment on function pgque.force_next_tick is 'Make the next ticker() call tick this queue; returns the newest tick there is';
 
 create or replace function pgque.force_tick(i_queue_name text)
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
@@ -79,8 +69,7 @@ begin
     end if;
     update pgque.config set tick_period_ms = p_period_ms;
     return p_period_ms;
-end
-$$;
+end $$;
 comment on function pgque.set_tick_period_ms(integer) is 'Set the pause of ticker_loop()';
 
 create or replace procedure pgque.ticker_loop()
@@ -97,10 +86,8 @@ begin
         exit when v_wait < -1;
         perform pg_sleep(greatest(v_wait, 0));
     end loop;
-end
-$$;
-comment on procedure pgque.ticker_loop() is
-'Run ticker() for about one second, committing after each pass; CALL it outside a transaction';
+end $$;
+comment on procedure pgque.ticker_loop is 'Run ticker() for about one second, committing after each pass; CALL it outside a transaction';
 
 create or replace function pgque.seq_getval(i_seq_name text)
 returns bigint language plpgsql strict as $$
@@ -110,10 +97,7 @@ comment on function pgque.seq_getval(text) is 'last_value of a sequence, which r
 create or replace function pgque.seq_setval(i_seq_name text, i_new_value bigint)
 returns bigint language plpgsql strict as $$
 begin
-    if i_new_value > pgque.seq_getval(i_seq_name) then
-        return setval(i_seq_name::regclass, i_new_value);
-    end if;
+    if i_new_value > pgque.seq_getval(i_seq_name) then return setval(i_seq_name::regclass, i_new_value); end if;
     return pgque.seq_getval(i_seq_name);
-end
-$$;
+end $$;
 comment on function pgque.seq_setval(text, bigint) is 'Move a sequence forward, never back; returns where it stands';

@@ -13,35 +13,26 @@ returns void language sql as $$
 -- group at rest (windows of a wanted size, end of the group) takes it alone.
 select pg_advisory_xact_lock(hashtext('pgque.group'), i_sub_id)
 $$;
-comment on function pgque._lock_group(integer) is 'Wait until no window of a group is being handed out';
+comment on function pgque._lock_group is 'Wait until no window of a group is being handed out';
 
 create or replace function pgque._move_group_cursor(
     i_queue_id integer, i_main_id integer, i_from_tick bigint, i_to_tick bigint
 ) returns void language plpgsql as $$
--- Records a window as handed out. When another session holds the main row, the
--- window stays in coop_window and a later call moves the cursor over it.
-declare
-    v_start bigint;
-    v_cursor bigint;
-    v_next bigint;
+-- When another session holds the main row, the window stays in coop_window and a
+-- later call moves the cursor over it.
+declare v_start bigint; v_cursor bigint; v_next bigint;
 begin
-    select sub_last_tick into v_start
-    from pgque.subscription
-    where sub_queue = i_queue_id and sub_consumer = i_main_id
-    for no key update skip locked;
+    select sub_last_tick into v_start from pgque.subscription
+    where sub_queue = i_queue_id and sub_consumer = i_main_id for no key update skip locked;
+    v_cursor := v_start;
     if v_start = i_from_tick then
         v_cursor := i_to_tick;
-    else
-        if i_from_tick is not null then
-            insert into pgque.coop_window (cw_queue, cw_consumer, cw_from_tick, cw_to_tick)
-            values (i_queue_id, i_main_id, i_from_tick, i_to_tick);
-        end if;
-        v_cursor := v_start;
+    elsif i_from_tick is not null then
+        insert into pgque.coop_window values (i_queue_id, i_main_id, i_from_tick, i_to_tick);
     end if;
     loop
         delete from pgque.coop_window
-        where cw_queue = i_queue_id and cw_consumer = i_main_id and cw_from_tick = v_cursor
-        returning cw_to_tick into v_next;
+        where cw_queue = i_queue_id and cw_consumer = i_main_id and cw_from_tick = v_cursor returning cw_to_tick into v_next;
         exit when not found;
         v_cursor := v_next;
     end loop;
@@ -49,10 +40,8 @@ begin
         update pgque.subscription set sub_last_tick = v_cursor, sub_active = clock_timestamp()
         where sub_queue = i_queue_id and sub_consumer = i_main_id;
     end if;
-end
-$$;
-comment on function pgque._move_group_cursor(integer, integer, bigint, bigint) is
-'Mark a window as handed out and move the cursor of the group as far as it goes';
+end $$;
+comment on function pgque._move_group_cursor is 'Mark a window as handed out, when one is given, and move the cursor of the group as far as it goes';
 
 create or replace function pgque._claim_window(
     i_main pgque.subscription, i_min_lag interval, i_min_count bigint, i_min_interval interval,
@@ -61,34 +50,26 @@ create or replace function pgque._claim_window(
 -- Walks from the cursor over windows that are handed out (rows) or being handed
 -- out (advisory locks). A window ends where the event count changes, so that all
 -- sessions see the same borders, and never beyond the start of a known one.
-declare
-    v_handed_out_to bigint;
+declare v_handed_out_to bigint;
 begin
     from_tick := i_main.sub_last_tick;
     loop
-        select w.cw_to_tick into v_handed_out_to
-        from pgque.coop_window w
+        select w.cw_to_tick into v_handed_out_to from pgque.coop_window w
         where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer and w.cw_from_tick = from_tick;
         if found then
             from_tick := v_handed_out_to;
             continue;
         end if;
-        select least(e.to_tick, (
-            select min(w.cw_from_tick)
-            from pgque.coop_window w
-            where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
-                and w.cw_from_tick > e.from_tick
-        )) into to_tick
-        from pgque._next_window(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval) e
-        where e.to_tick is not null;
-        exit when to_tick is null
-            or pg_try_advisory_xact_lock(hashtextextended('pgque.window ' || i_main.sub_id, from_tick));
+        to_tick := pgque._next_tick(i_main.sub_queue, from_tick, i_min_lag, i_min_count, i_min_interval);
+        exit when to_tick is null;
+        to_tick := least(to_tick, (
+            select min(w.cw_from_tick) from pgque.coop_window w
+            where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer and w.cw_from_tick > from_tick));
+        exit when pg_try_advisory_xact_lock(hashtextextended('pgque.window ' || i_main.sub_id, from_tick));
         from_tick := to_tick;
     end loop;
-end
-$$;
-comment on function pgque._claim_window(pgque.subscription, interval, bigint, interval) is
-'Next free window of a group, locked until commit; NULL end when there is none';
+end $$;
+comment on function pgque._claim_window is 'Next free window of a group, locked until commit; NULL end when there is none';
 
 create or replace function pgque._window_is_free(i_main pgque.subscription, i_from_tick bigint)
 returns boolean language sql as $$
@@ -99,12 +80,10 @@ select not exists (
     )
     and exists (
         select from pgque.subscription s
-        where s.sub_queue = i_main.sub_queue and s.sub_consumer = i_main.sub_consumer
-            and s.sub_last_tick <= i_from_tick
+        where s.sub_queue = i_main.sub_queue and s.sub_consumer = i_main.sub_consumer and s.sub_last_tick <= i_from_tick
     )
 $$;
-comment on function pgque._window_is_free(pgque.subscription, bigint) is
-'Whether no committed transaction has handed out the window at this tick';
+comment on function pgque._window_is_free is 'Whether no committed transaction has handed out the window at this tick';
 
 create or replace function pgque._next_free_window(
     i_main pgque.subscription, i_min_lag interval, i_min_count bigint, i_min_interval interval,
@@ -120,14 +99,11 @@ begin
         perform pg_advisory_xact_lock_shared(hashtext('pgque.group'), i_main.sub_id);
     end if;
     loop
-        select * into i_main
-        from pgque.subscription
+        select * into i_main from pgque.subscription
         where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer;
         select c.from_tick, c.to_tick into from_tick, to_tick
         from pgque._claim_window(i_main, i_min_lag, i_min_count, i_min_interval) c;
         exit when to_tick is null or pgque._window_is_free(i_main, from_tick);
     end loop;
-end
-$$;
-comment on function pgque._next_free_window(pgque.subscription, interval, bigint, interval) is
-'Claim the next free window of a group; NULL end when there is none';
+end $$;
+comment on function pgque._next_free_window is 'Claim the next free window of a group; NULL end when there is none';

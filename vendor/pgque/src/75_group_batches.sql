@@ -4,9 +4,7 @@ create or replace function pgque._check_group(
     i_main pgque.subscription, i_member pgque.subscription, i_queue text, i_consumer text, i_subconsumer text
 ) returns void language plpgsql as $$
 begin
-    if i_main.sub_id is null then
-        raise exception 'cooperative main consumer not found: %/%', i_queue, i_consumer;
-    end if;
+    if i_main.sub_id is null then raise exception 'cooperative main consumer not found: %/%', i_queue, i_consumer; end if;
     if i_main.sub_role <> 'coop_main' then
         raise exception 'consumer % on queue % is not a cooperative main consumer', i_consumer, i_queue;
     end if;
@@ -28,40 +26,27 @@ begin
         raise exception 'PgQ corruption: cooperative main consumer % on queue % does not see tick %',
             i_consumer, i_queue, i_main.sub_last_tick;
     end if;
-end
-$$;
-comment on function pgque._check_group(pgque.subscription, pgque.subscription, text, text, text) is
-'Raise unless main and member rows fit together';
+end $$;
+comment on function pgque._check_group is 'Raise unless main and member rows fit together';
 
 create or replace function pgque._silent_members(i_member pgque.subscription, i_dead_interval interval)
 returns setof pgque.subscription language sql as $$
-select *
-from pgque.subscription
+select * from pgque.subscription
 where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member'
     and sub_consumer <> i_member.sub_consumer
     and sub_batch is not null and sub_active < clock_timestamp() - i_dead_interval
 $$;
-comment on function pgque._silent_members(pgque.subscription, interval) is
-'Members of the same group whose batches may be taken over';
+comment on function pgque._silent_members is 'Members of the same group whose batches may be taken over';
 
 create or replace function pgque._silent_member(i_member pgque.subscription, i_dead_interval interval)
-returns pgque.subscription language plpgsql as $$
-declare
-    v_victim pgque.subscription;
-begin
-    select s.* into v_victim
-    from pgque.subscription s
-    join pgque._silent_members(i_member, i_dead_interval) m
-        on m.sub_queue = s.sub_queue and m.sub_consumer = s.sub_consumer and m.sub_batch = s.sub_batch
-    where s.sub_active < clock_timestamp() - i_dead_interval
-    order by s.sub_active
-    limit 1
-    for no key update of s skip locked;
-    return v_victim;
-end
+returns pgque.subscription language sql as $$
+select s.* from pgque.subscription s
+join pgque._silent_members(i_member, i_dead_interval) m
+    on m.sub_queue = s.sub_queue and m.sub_consumer = s.sub_consumer and m.sub_batch = s.sub_batch
+where s.sub_active < clock_timestamp() - i_dead_interval
+order by s.sub_active limit 1 for no key update of s skip locked
 $$;
-comment on function pgque._silent_member(pgque.subscription, interval) is
-'Member of the same group whose batch may be taken over, locked; the one silent for longest';
+comment on function pgque._silent_member is 'Member of the same group whose batch may be taken over, locked; the one silent for longest';
 
 create or replace function pgque.next_batch_custom(
     i_queue text, i_consumer text, i_subconsumer text, i_min_lag interval, i_min_count integer,
@@ -85,26 +70,20 @@ begin
     perform pgque._check_group(v_main, v_member, i_queue, i_consumer, i_subconsumer);
     if v_member.sub_batch is null
         and not exists (select from pgque._silent_members(v_member, i_dead_interval))
-        and (pgque._next_window(
-            v_main.sub_queue, v_main.sub_last_tick, i_min_lag, i_min_count, i_min_interval)).to_tick is null
+        and pgque._next_tick(v_main.sub_queue, v_main.sub_last_tick, i_min_lag, i_min_count, i_min_interval) is null
     then
-        update pgque.subscription set sub_active = clock_timestamp()
-        where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
-            and sub_active < clock_timestamp() - interval '10 seconds';
+        perform pgque._sign_of_life(v_member, '10 seconds');
         return;
     end if;
 
-    select * into v_member
-    from pgque.subscription
-    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
-    for no key update;
+    select * into v_member from pgque.subscription
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer for no key update;
     perform pgque._check_group(v_main, v_member, i_queue, i_consumer, i_subconsumer);
     if v_member.sub_batch is not null then
         batch_id := v_member.sub_batch;
         prev_tick_id := v_member.sub_last_tick;
         next_tick_id := v_member.sub_next_tick;
-        update pgque.subscription set sub_active = clock_timestamp()
-        where sub_batch = v_member.sub_batch and sub_active < clock_timestamp() - interval '1 second';
+        perform pgque._sign_of_life(v_member, '1 second');
         return;
     end if;
 
@@ -122,13 +101,12 @@ begin
         end if;
         perform pgque._move_group_cursor(v_main.sub_queue, v_main.sub_consumer, prev_tick_id, next_tick_id);
     end if;
-    batch_id := nextval('pgque.batch_id_seq');
     update pgque.subscription
-    set sub_last_tick = prev_tick_id, sub_next_tick = next_tick_id, sub_batch = batch_id,
+    set sub_last_tick = prev_tick_id, sub_next_tick = next_tick_id, sub_batch = nextval('pgque.batch_id_seq'),
         sub_active = clock_timestamp()
-    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer;
-end
-$$;
+    where sub_queue = v_member.sub_queue and sub_consumer = v_member.sub_consumer
+    returning sub_batch into batch_id;
+end $$;
 comment on function pgque.next_batch_custom(text, text, text, interval, integer, interval, interval) is
 'Experimental in PgQue 0.2. Give a member its open batch, the batch of a member silent for i_dead_interval (NULL: never), or the next window; joins the group when needed. Members do not wait for each other''s commit';
 
@@ -136,39 +114,26 @@ create or replace function pgque.next_batch(
     i_queue text, i_consumer text, i_subconsumer text, i_dead_interval interval default null
 ) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
-    return (
-        select b.batch_id
-        from pgque.next_batch_custom(i_queue, i_consumer, i_subconsumer, null, null, null, i_dead_interval) b
-    );
-end
-$$;
-comment on function pgque.next_batch(text, text, text, interval) is
-'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()';
+    return (select b.batch_id
+        from pgque.next_batch_custom(i_queue, i_consumer, i_subconsumer, null, null, null, i_dead_interval) b);
+end $$;
+comment on function pgque.next_batch(text, text, text, interval) is 'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()';
 
 create or replace function pgque.receive_coop(
     i_queue text, i_consumer text, i_subconsumer text, i_max_return integer default 100,
     i_dead_interval interval default null
 ) returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_window pgque._window;
-    v_batch_id bigint;
-    v_count bigint;
+declare v_batch_id bigint;
 begin
-    if i_max_return < 1 then
-        raise exception 'pgque.receive_coop: max_return must be >= 1, got %', i_max_return;
-    end if;
+    if i_max_return < 1 then raise exception 'pgque.receive_coop: max_return must be >= 1, got %', i_max_return; end if;
     perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
     loop
         v_batch_id := pgque.next_batch(i_queue, i_consumer, i_subconsumer, i_dead_interval);
         exit when v_batch_id is null;
-        v_window := pgque._batch_window(v_batch_id);
-        return query execute pgque._messages_sql(v_window.queue_id) using v_window, i_max_return::bigint + 1;
-        get diagnostics v_count = row_count;
-        perform pgque._refuse_overflow('receive_coop', v_count, i_max_return);
-        exit when v_count > 0;
-        perform pgque.finish_batch(v_batch_id);
+        return query select * from pgque._messages(pgque._readable_batch(v_batch_id), 'receive_coop', i_max_return);
+        exit when found;
+        perform pgque.ack(v_batch_id);
     end loop;
-end
-$$;
-comment on function pgque.receive_coop(text, text, text, integer, interval) is
+end $$;
+comment on function pgque.receive_coop is
 'Experimental in PgQue 0.2. Whole batch of a member, as receive(); a member silent for i_dead_interval loses its batch to the caller';

@@ -3,14 +3,11 @@
 -- PUBLIC gets nothing: payloads are for readers only.
 
 do $$
-declare
-    v_role text;
+declare v_role text;
 begin
     foreach v_role in array array['pgque_reader', 'pgque_writer', 'pgque_admin'] loop
         begin
-            if to_regrole(v_role) is null then
-                execute format('create role %I nologin', v_role);
-            end if;
+            if to_regrole(v_role) is null then execute format('create role %I nologin', v_role); end if;
         exception when duplicate_object or unique_violation then
             null;
         end;
@@ -27,31 +24,24 @@ begin
             null;
         end;
     end loop;
-end
-$$;
+end $$;
 
 create or replace function pgque.grant_perms(x_queue_name text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_queue pgque.queue;
+    v_queue pgque.queue := pgque._queue(x_queue_name, 'Queue not found');
+    v_tables text := (select string_agg(t, ', ') from pgque._event_tables(v_queue) t);
 begin
-    select * into v_queue from pgque.queue where queue_name = x_queue_name;
-    if not found then
-        raise exception 'Queue not found';
-    end if;
-    execute format('revoke all on %s, %s, %s from public',
-        v_queue.queue_data_pfx, v_queue.queue_event_seq, v_queue.queue_tick_seq);
-    execute format('grant select on %s, %s, %s to pgque_reader',
-        v_queue.queue_data_pfx, v_queue.queue_event_seq, v_queue.queue_tick_seq);
-    execute format('grant all on %s, %s, %s to pgque_admin',
-        v_queue.queue_data_pfx, v_queue.queue_event_seq, v_queue.queue_tick_seq);
-    for i in 0..v_queue.queue_ntables - 1 loop
-        execute format('grant select on %s_%s to pgque_reader', v_queue.queue_data_pfx, i);
-        execute format('grant all on %s_%s to pgque_admin', v_queue.queue_data_pfx, i);
-    end loop;
+    v_tables := concat_ws(', ', v_tables, v_queue.queue_data_pfx);
+    execute format('revoke all on %s from public', v_tables);
+    execute format('grant select on %s to pgque_reader', v_tables);
+    execute format('grant all on %s to pgque_admin', v_tables);
+    v_tables := concat_ws(', ', v_queue.queue_event_seq, v_queue.queue_tick_seq);
+    execute format('revoke all on sequence %s from public', v_tables);
+    execute format('grant select on sequence %s to pgque_reader', v_tables);
+    execute format('grant all on sequence %s to pgque_admin', v_tables);
     return 1;
-end
-$$;
+end $$;
 comment on function pgque.grant_perms(text) is 'Set the rights on the tables and sequences of a queue';
 
 revoke all on schema pgque from public;
@@ -68,8 +58,7 @@ grant all on all sequences in schema pgque to pgque_admin;
 
 do $$
 -- All overloads of a name go to one role; the admin is a member of the two others.
-declare
-    v_grant record;
+declare v_grant record;
 begin
     for v_grant in
         select p.oid::regprocedure as routine, r.role
@@ -89,5 +78,4 @@ begin
     loop
         execute format('grant execute on routine %s to %I', v_grant.routine, v_grant.role);
     end loop;
-end
-$$;
+end $$;
