@@ -479,3 +479,18 @@ def test_a_process_that_leaves_and_one_that_receives_under_one_name_do_not_deadl
     leaving.rollback()
 
     assert payloads(waiting.result()) == ["1"]
+
+
+def test_of_two_last_members_that_leave_at_once_the_second_ends_the_group(sql, session, queue):
+    for member in "ab":
+        sql.rows("select pgque.subscribe_subconsumer(%s, 'group', %s)", [queue, member])
+    first, second = session(), session()
+
+    first.rows("select pgque.unsubscribe_subconsumer(%s, 'group', 'a')", [queue])
+    waiting = second.start_blocked("select pgque.unsubscribe_subconsumer(%s, 'group', 'b')", [queue])
+    first.commit()
+    waiting.result()
+    second.commit()
+
+    roles = "select sub_role from pgque.subscription join pgque.queue on queue_id = sub_queue where queue_name = %s"
+    assert sql.rows(roles, [queue]) == [("normal",)]

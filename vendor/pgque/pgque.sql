@@ -1796,9 +1796,11 @@ create or replace function pgque._remove_member(i_member pgque.subscription)
 returns integer language plpgsql as $$
 -- The group ends with its last member, unless somebody is just joining; its cursor
 -- becomes that of a normal consumer. Windows that the cursor could not pass yet are
--- then read again.
+-- then read again. Advisory lock (pgque.leave, group): of two members that leave at
+-- once the second sees that it is the last.
 declare v_main pgque.subscription;
 begin
+    perform pg_advisory_xact_lock(hashtext('pgque.leave'), i_member.sub_id);
     delete from pgque.subscription where sub_queue = i_member.sub_queue and sub_consumer = i_member.sub_consumer;
     perform pgque._forget_consumers(array[i_member.sub_consumer]);
     if pgque._has_members(i_member.sub_queue, i_member.sub_id) then return 1; end if;
