@@ -57,6 +57,22 @@ def test_installing_again_changes_nothing(make_database):
         assert sql.rows(CATALOG) == first
 
 
+def test_installing_over_an_earlier_version_equals_a_first_installation(make_database):
+    url = make_database()
+    install(url)
+    with Session(url, autocommit=True) as sql:
+        fresh = sql.rows(CATALOG)
+        sql.rows("select pgque.create_queue('q')")
+        sql.rows("drop view pgque._window cascade")
+        sql.rows("create type pgque._window as (batch_id bigint)")
+        sql.rows("create function pgque._of_before(pgque._window) returns int language sql as 'select 1'")
+
+        install(url)
+
+        sql.rows("select pgque.drop_queue('q')")
+        assert sql.rows(CATALOG) == fresh
+
+
 def test_installing_again_keeps_data_cursors_and_open_batches(make_database):
     url = make_database()
     install(url)

@@ -18,6 +18,21 @@ create schema if not exists pgque;
 comment on schema pgque is 'Event log with consumers, batches, retries and dead letters (PgQue 0.2 API)';
 
 do $$
+-- Internal functions of an earlier version go: this one may shape them otherwise.
+declare v_drop text;
+begin
+    for v_drop in
+        select format('drop function %s', p.oid::regprocedure) from pg_proc p
+        where p.pronamespace = to_regnamespace('pgque') and p.proname like '\_%' and p.prorettype <> 'trigger'::regtype
+        union all
+        select format('drop %s pgque._window', case c.relkind when 'v' then 'view' else 'type' end) from pg_class c
+        where c.relnamespace = to_regnamespace('pgque') and c.relname = '_window'
+    loop
+        execute v_drop;
+    end loop;
+end $$;
+
+do $$
 begin
     if to_regtype('pgque.message') is null then
         create type pgque.message as (
@@ -39,5 +54,5 @@ returns text language sql immutable security definer set search_path = pgque, pg
 comment on function pgque.version() is 'Version of the PgQue API that this engine implements';
 
 create or replace function pgque.engine_version()
-returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '1.0.0' $$;
+returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '1.1.0' $$;
 comment on function pgque.engine_version() is 'Version of this engine itself; equals the file VERSION';
