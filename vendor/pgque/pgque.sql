@@ -1190,39 +1190,35 @@ returns integer language plpgsql security definer set search_path = pgque, pg_ca
 begin return pgque.ack(x_batch_id); end $$;
 comment on function pgque.finish_batch is 'Older name of ack()';
 
-create or replace function pgque._messages(i_window pgque._window, i_function text, i_max_return integer)
-returns setof pgque.message language plpgsql as $$
--- Asks for one event more than allowed: an overflow is noticed cheaply.
-declare
-    v_limit bigint := i_max_return::bigint + 1;
-    v_count bigint;
+create or replace function pgque._refuse_overflow(i_function text, i_count bigint, i_max_return integer)
+returns void language plpgsql as $$
 begin
-    return query
-    select e.ev_id, i_window.batch_id, e.ev_type, e.ev_data, e.ev_retry, e.ev_time,
-        e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4
-    from pgque._read(i_window, v_limit) e
-    order by e.ev_id limit v_limit;
-    get diagnostics v_count = row_count;
-    if v_count >= v_limit then
+    if i_count > i_max_return then
         raise exception 'pgque.%: batch exceeds max_return of %', i_function, i_max_return
             using errcode = 'program_limit_exceeded',
                 hint = 'Retry with a larger resource-safe max_return to receive the complete batch. '
                     'Do not acknowledge after this error.';
     end if;
 end $$;
-comment on function pgque._messages is 'Messages of a batch in the order of their ids; raises when they are more than the caller allows';
+comment on function pgque._refuse_overflow is 'Raise when a batch is larger than the caller allows';
 
 create or replace function pgque.receive(i_queue text, i_consumer text, i_max_return integer default 100)
 returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare v_window pgque._window;
+-- Asks for one event more than allowed: an overflow is noticed cheaply.
+declare v_batch pgque._window; v_count bigint;
 begin
     if i_max_return < 1 then raise exception 'pgque.receive: max_return must be >= 1, got %', i_max_return; end if;
     loop
-        v_window := pgque._open_batch(i_queue, i_consumer, null, null, null);
-        exit when v_window.batch_id is null;
-        return query select * from pgque._messages(v_window, 'receive', i_max_return);
-        exit when found;
-        perform pgque.ack(v_window.batch_id);
+        v_batch := pgque._open_batch(i_queue, i_consumer, null, null, null);
+        exit when v_batch.batch_id is null;
+        return query
+        select e.ev_id, v_batch.batch_id, e.ev_type, e.ev_data, e.ev_retry, e.ev_time,
+            e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4
+        from pgque._read(v_batch, i_max_return::bigint + 1) e order by e.ev_id limit i_max_return::bigint + 1;
+        get diagnostics v_count = row_count;
+        perform pgque._refuse_overflow('receive', v_count, i_max_return);
+        exit when v_count > 0;
+        perform pgque.ack(v_batch.batch_id);
     end loop;
 end $$;
 comment on function pgque.receive is
@@ -1994,15 +1990,22 @@ create or replace function pgque.receive_coop(
     i_queue text, i_consumer text, i_subconsumer text, i_max_return integer default 100,
     i_dead_interval interval default null
 ) returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare v_batch_id bigint;
+-- Asks for one event more than allowed: an overflow is noticed cheaply.
+declare v_batch pgque._window; v_batch_id bigint; v_count bigint;
 begin
     if i_max_return < 1 then raise exception 'pgque.receive_coop: max_return must be >= 1, got %', i_max_return; end if;
     perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
     loop
         v_batch_id := pgque.next_batch(i_queue, i_consumer, i_subconsumer, i_dead_interval);
         exit when v_batch_id is null;
-        return query select * from pgque._messages(pgque._readable_batch(v_batch_id), 'receive_coop', i_max_return);
-        exit when found;
+        v_batch := pgque._readable_batch(v_batch_id);
+        return query
+        select e.ev_id, v_batch.batch_id, e.ev_type, e.ev_data, e.ev_retry, e.ev_time,
+            e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4
+        from pgque._read(v_batch, i_max_return::bigint + 1) e order by e.ev_id limit i_max_return::bigint + 1;
+        get diagnostics v_count = row_count;
+        perform pgque._refuse_overflow('receive_coop', v_count, i_max_return);
+        exit when v_count > 0;
         perform pgque.ack(v_batch_id);
     end loop;
 end $$;

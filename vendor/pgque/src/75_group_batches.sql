@@ -123,15 +123,22 @@ create or replace function pgque.receive_coop(
     i_queue text, i_consumer text, i_subconsumer text, i_max_return integer default 100,
     i_dead_interval interval default null
 ) returns setof pgque.message language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare v_batch_id bigint;
+-- Asks for one event more than allowed: an overflow is noticed cheaply.
+declare v_batch pgque._window; v_batch_id bigint; v_count bigint;
 begin
     if i_max_return < 1 then raise exception 'pgque.receive_coop: max_return must be >= 1, got %', i_max_return; end if;
     perform pgque._validate_coop_names(i_queue, i_consumer, i_subconsumer);
     loop
         v_batch_id := pgque.next_batch(i_queue, i_consumer, i_subconsumer, i_dead_interval);
         exit when v_batch_id is null;
-        return query select * from pgque._messages(pgque._readable_batch(v_batch_id), 'receive_coop', i_max_return);
-        exit when found;
+        v_batch := pgque._readable_batch(v_batch_id);
+        return query
+        select e.ev_id, v_batch.batch_id, e.ev_type, e.ev_data, e.ev_retry, e.ev_time,
+            e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4
+        from pgque._read(v_batch, i_max_return::bigint + 1) e order by e.ev_id limit i_max_return::bigint + 1;
+        get diagnostics v_count = row_count;
+        perform pgque._refuse_overflow('receive_coop', v_count, i_max_return);
+        exit when v_count > 0;
         perform pgque.ack(v_batch_id);
     end loop;
 end $$;
