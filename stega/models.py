@@ -21,15 +21,15 @@ class OutboxQuerySet(models.QuerySet["OutboxEntry"]):
 
         Raw SQL, since only RETURNING tells which rows a concurrent writer had not written first.
         """
-        keys, args = zip(*((key, json.dumps(list(args), allow_nan=False)) for key, args in rows), strict=True)
+        given = json.dumps([{"key": str(key), "args": list(args)} for key, args in rows], allow_nan=False)
         statement = """
             insert into stega_outboxentry (key, task, args, attempts, last_error)
-            select key, %s, args, 0, '' from unnest(%s::uuid[], %s::jsonb[]) as given (key, args)
+            select key, %s, args, 0, '' from jsonb_to_recordset(%s) as given (key uuid, args jsonb)
             on conflict (key) do nothing
             returning key
         """
         with connections[self.db].cursor() as cursor:
-            cursor.execute(statement, [task, list(keys), list(args)])
+            cursor.execute(statement, [task, given])
             return [key for (key,) in cursor.fetchall()]
 
     def mark_relayed(self, keys: Sequence[uuid.UUID]) -> None:

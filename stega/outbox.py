@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 SWEEP_LIMIT = 5_000
 """Entries relayed by one sweep: what a task can do well within its time-out."""
 
+PAGE = 50
+"""Entries that share a task when many are relayed at once: django-q2 takes longer over a task than over its work."""
+
 _relayer = BoundedCaller("outbox-relay")
 _rest_until = 0.0
 _is_silent = ContextVar("outbox_is_silent", default=False)
@@ -108,12 +111,41 @@ def sweep() -> dict[str, int]:
     return {"relayed": sum(map(len, keys_by_task.values()))}
 
 
-def perform(key: str) -> dict[str, Any]:
-    """Run the entry's task: what django-q2 calls. At least once; a done entry is left alone.
+def perform(*keys: str) -> dict[str, Any]:
+    """Run the tasks of the entries: what django-q2 calls. At least once; a done entry is left alone.
 
-    An outage of a database raises, and django-q2 tries again without end. A fault of the task's own raises too, until
-    it has happened TASK_MAX_ATTEMPTS times: then the entry is given up, visibly, with its last error.
+    An outage of a database raises, and django-q2 tries again without end. A fault of a task's own raises too, after the
+    other entries had their turn, until it has happened TASK_MAX_ATTEMPTS times: then its entry is given up, visibly,
+    with its last error.
     """
+    results: list[dict[str, Any]] = []
+    faults: list[Exception] = []
+    for key in keys:
+        try:
+            results.append(_perform(key))
+        except Exception as error:
+            if is_outage(error):
+                raise
+            faults.append(error)
+    if faults:
+        raise faults[0]
+    return results[0] if len(results) == 1 else {"entries": len(results)}
+
+
+def prune(days: int = 30) -> dict[str, int]:
+    """Delete entries done more than `days` ago; run by a schedule each day. Open and failed ones stay."""
+    pruned, _ = OutboxEntry.objects.filter(done_at__lt=Now() - timedelta(days=days)).delete()
+    return {"pruned": pruned}
+
+
+def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID]) -> None:
+    for start in range(0, len(keys), PAGE):
+        page = [str(key) for key in keys[start : start + PAGE]]
+        name = f"{task} {page[0]}" if len(page) == 1 else f"{task} of {len(page)} entries"
+        async_task("stega.outbox.perform", *page, task_name=name[:100])
+
+
+def _perform(key: str) -> dict[str, Any]:
     entry = OutboxEntry.objects.filter(key=key).first()
     if entry is None or entry.done_at:
         return {"skipped": "done before" if entry else "no such entry"}
@@ -125,17 +157,6 @@ def perform(key: str) -> dict[str, Any]:
         return {"failed": clean(repr(error), 500)}
     OutboxEntry.objects.filter(pk=entry.pk).update(done_at=Now(), failed_at=None)
     return result
-
-
-def prune(days: int = 30) -> dict[str, int]:
-    """Delete entries done more than `days` ago; run by a schedule each day. Open and failed ones stay."""
-    pruned, _ = OutboxEntry.objects.filter(done_at__lt=Now() - timedelta(days=days)).delete()
-    return {"pruned": pruned}
-
-
-def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID]) -> None:
-    for key in keys:
-        async_task("stega.outbox.perform", str(key), task_name=f"{task} {key}"[:100])
 
 
 def _function(task: str) -> Callable[..., dict[str, Any]]:

@@ -129,7 +129,7 @@ def test_many_entries_go_in_one_statement(django_assert_num_queries):
         new = outbox.enqueue_many("note", rows)
 
     assert new == 50
-    assert OrmQ.objects.count() == 50
+    assert OutboxEntry.objects.count() == 50
 
 
 def test_a_jobs_database_that_is_away_costs_the_change_nothing(monkeypatch):
@@ -248,6 +248,29 @@ def test_a_fault_of_the_tasks_own_is_given_up_after_five_runs_with_its_error(ent
     assert entry.attempts == 5
     assert entry.failed_at
     assert "ValueError" in entry.last_error
+
+
+def test_many_entries_share_tasks(monkeypatch):
+    monkeypatch.setattr(outbox, "PAGE", 2)
+
+    with transaction.atomic():
+        outbox.enqueue_many("note", [(uuid.uuid4(), (number,)) for number in range(5)])
+
+    pages = [package.task["args"] for package in OrmQ.objects.all()]
+    for page in pages:
+        outbox.perform(*page)
+    assert sorted(map(len, pages)) == [1, 2, 2]
+    assert sorted(number for number, _ in performed) == [0, 1, 2, 3, 4]
+
+
+def test_a_fault_of_one_entry_does_not_hold_up_those_that_share_its_task(entry):
+    bad = OutboxEntry.objects.create(key=uuid.uuid4(), task="fail")
+
+    with pytest.raises(ValueError, match="bad"):
+        outbox.perform(str(bad.key), str(entry.key))
+
+    entry.refresh_from_db()
+    assert entry.done_at
 
 
 def test_pruning_keeps_what_is_open_failed_or_young(entry):
