@@ -32,7 +32,7 @@ check: $(VENV) ## formatting, lint, types, import contracts, migrations, setting
 	@$(PYTHON) vendor/pgque/build.py --check
 	@$(PYTHON) -m pytest $(PYTEST_ARGUMENTS)
 
-bench: $(VENV) ## measure latency, throughput, the cost of enqueueing, memory and mails per second
+bench: $(VENV) ## measure latency, throughput, the cost of enqueueing, memory, mails per second and the SLA scan
 	@exec $(PYTHON) -m tests.bench
 
 bench-engine: $(VENV) ## measure the event log engine beside raw SQL; BENCH_ARGUMENTS=--quick for a first look

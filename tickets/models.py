@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import connection, models
+from django.db import connections, models
 from django.db.models.functions import Lower
 from django.urls import reverse
 from django.utils import timezone
@@ -18,6 +19,7 @@ from tickets.slack_webhook import validate_slack_webhook_url
 from tickets.workflow import RUNNING, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from django_stubs_ext import StrOrPromise
@@ -129,7 +131,7 @@ class TicketQuerySet(models.QuerySet["Ticket"]):
         Raw SQL, because the ORM cannot lock, update and return in one statement. Several clusters may scan at once:
         each skips the rows the other has locked, and a row marked once no longer matches.
         """
-        with connection.cursor() as cursor:
+        with connections[self.db].cursor() as cursor:
             cursor.execute(MARK_BREACHED, [list(RUNNING), limit])
             return [Breach(*row) for row in cursor.fetchall()]
 
@@ -255,6 +257,26 @@ class Comment(models.Model):
         return f"#{self.ticket_id}: {self.body[:50]}"
 
 
+class TicketEventQuerySet(models.QuerySet["TicketEvent"]):
+    def add_breaches(self, payloads: Mapping[int, dict[str, Any]]) -> list[tuple[int, int]]:
+        """Write a line of the moment of this transaction for each ticket; returns the tickets with their lines.
+
+        Raw SQL: bulk_create() takes five times as long, and the scan for breaches most of its time for it.
+        """
+        rows = [{"ticket_id": ticket, "payload": payload} for ticket, payload in payloads.items()]
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(ADD_BREACHES, [json.dumps(rows)])
+            return list(cursor.fetchall())
+
+
+ADD_BREACHES = """
+insert into tickets_ticketevent (ticket_id, type, payload, created_at)
+select ticket_id, 'sla_breached', payload, now()
+from jsonb_to_recordset(%s) as given (ticket_id bigint, payload jsonb)
+returning ticket_id, id
+"""
+
+
 class TicketEvent(models.Model):
     """One line of a ticket's history. Written by the actions and the SLA scan only, never changed."""
 
@@ -279,6 +301,8 @@ class TicketEvent(models.Model):
     )
     payload = models.JSONField(_("details"), default=dict)
     created_at = models.DateTimeField(_("created at"))
+
+    objects = TicketEventQuerySet.as_manager()
 
     class Meta:
         verbose_name = _("history entry")

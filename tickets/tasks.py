@@ -112,26 +112,22 @@ def _priority_and_product(ticket: Ticket) -> dict[str, str]:
 def _record_breaches() -> int:
     with transaction.atomic(using="default"):
         breaches = Ticket.objects.mark_breached(SCAN_CHUNK)
-        events = TicketEvent.objects.bulk_create(_breach_event(breach) for breach in breaches)
-        keys = (key_of("ticket.sla_breached", breach.ticket_id, _instant(breach)) for breach in breaches)
-        outbox.enqueue_many(
-            "publish_sla_breached", [(key, (event.pk,)) for key, event in zip(keys, events, strict=True)]
-        )
+        events = TicketEvent.objects.add_breaches({breach.ticket_id: _history(breach) for breach in breaches})
+        keys = {breach.ticket_id: _key(breach) for breach in breaches}
+        outbox.enqueue_many("publish_sla_breached", [(keys[ticket], (event,)) for ticket, event in events])
     return len(breaches)
 
 
-def _breach_event(breach: Breach) -> TicketEvent:
-    payload = {
+def _key(breach: Breach) -> uuid.UUID:
+    return key_of("ticket.sla_breached", breach.ticket_id, _instant(breach))
+
+
+def _history(breach: Breach) -> dict[str, Any]:
+    return {
         "priority": breach.priority,
         "sla_due_at": _instant(breach),
         "elapsed_hours": sla.elapsed_hours(breach.created_at, breach.breached_at),
     }
-    return TicketEvent(
-        ticket_id=breach.ticket_id,
-        type=TicketEvent.Type.SLA_BREACHED,
-        created_at=breach.breached_at,
-        payload=payload,
-    )
 
 
 def _instant(breach: Breach) -> str:

@@ -62,7 +62,7 @@ def _prepare() -> None:
 
 def main() -> int:
     with databases():
-        from tests.bench import delivery, figures
+        from tests.bench import breaches, delivery, figures
 
         measured: list[Figure] = []
         measures: list[Callable[[], list[Figure]]] = [
@@ -72,6 +72,7 @@ def main() -> int:
             figures.memory,
             delivery.mails,
             delivery.members,
+            breaches.scan,
         ]
         for measure in measures:
             print(f"measuring {measure.__name__.replace('_', ' ')} ...", file=sys.stderr, flush=True)  # noqa: T201
