@@ -23,8 +23,6 @@ class TicketAudience:
     opened_at: datetime
     sla_due_at: datetime
     sla_breached_at: datetime | None
-    participant_ids: frozenset[int]
-    """Author, assignee and everybody who wrote a public comment."""
     slack_webhook_url: str = field(repr=False)
     """A secret: never shown, never logged. Empty when the product has none."""
 
@@ -32,18 +30,12 @@ class TicketAudience:
 class _AudienceModule(Protocol):
     def ticket_audience(self, ticket_id: int) -> TicketAudience | None: ...
 
-    def product_slack_webhook(self, product_id: int) -> str: ...
-
     def comment_text(self, comment_id: int, reader_id: int) -> str | None: ...
 
 
 def ticket_audience(ticket_id: int) -> TicketAudience | None:
     """None when the ticket is gone."""
     return _module().ticket_audience(ticket_id)
-
-
-def product_slack_webhook(product_id: int) -> str:
-    return _module().product_slack_webhook(product_id)
 
 
 def comment_text(comment_id: int, reader_id: int) -> str | None:

@@ -10,9 +10,5 @@ def ticket_audience(ticket_id: int) -> TicketAudience | None:
     return tickets.get(ticket_id)
 
 
-def product_slack_webhook(product_id: int) -> str:
-    return next((each.slack_webhook_url for each in tickets.values() if each.product_id == product_id), "")
-
-
 def comment_text(comment_id: int, reader_id: int) -> str | None:
     return comments.get(comment_id)

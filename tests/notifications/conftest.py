@@ -62,7 +62,6 @@ def ticket(people, settings, monkeypatch):
         opened_at=OPENED_AT,
         sla_due_at=OPENED_AT + timedelta(minutes=1),
         sla_breached_at=OPENED_AT + timedelta(minutes=3),
-        participant_ids=frozenset(),
         slack_webhook_url="",
     )
     monkeypatch.setattr(audience, "tickets", {TICKET_ID: first})
