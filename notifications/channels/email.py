@@ -1,5 +1,6 @@
 """Mail through Django's mail backends: one message to one address."""
 
+import select
 import smtplib
 import socket
 import threading
@@ -23,7 +24,7 @@ from notifications.messages import Wording
 from notifications.text import single_line
 
 IDLE_SECONDS = 5.0
-"""How long an unused connection is trusted: the mails of one batch follow each other faster."""
+"""How long an unused connection is trusted, without asking: the mails of one batch follow each other faster."""
 SUBJECT_LIMIT = 300
 NAME_LIMIT = 100
 HEADERS = {"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All"}
@@ -124,9 +125,9 @@ class Line:
         """Whether the mail in hand may have been taken: the conversation about it has begun."""
 
     def send(self, message: EmailMultiAlternatives) -> None:
-        """Send over the open connection when it still answers, else over a new one."""
+        """Send over the open connection, or over a new one when the server is about to close it or has."""
         self.connected = False
-        if not self._answers():
+        if not self._is_open():
             self.cut()
         try:
             self._backend.open()
@@ -152,16 +153,14 @@ class Line:
             smtp.close()
             setattr(self._backend, name, None)
 
-    def _answers(self) -> bool:
+    def _is_open(self) -> bool:
+        """Whether the server has neither hung up nor said that it will: it says nothing unasked but its good-bye."""
         smtp = cast(smtplib.SMTP | None, getattr(self._backend, "connection", None))
         if smtp is None:
             return True
         if time.monotonic() - self._used_at > IDLE_SECONDS:
             return False
-        try:
-            return smtp.noop()[0] == 250
-        except OSError:
-            return False
+        return smtp.sock is not None and not select.select([smtp.sock], [], [], 0)[0]
 
 
 _lines = threading.local()

@@ -53,9 +53,7 @@ class Mailbox:
 
     def hang_up(self) -> None:
         """Close every open connection, as a server does with idle ones."""
-        for server in self._conversations:
-            if server.transport is not None:
-                self._loop.call_soon_threadsafe(server.transport.close)
+        asyncio.run_coroutine_threadsafe(self._hang_up(), self._loop).result()
 
     @property
     def connections(self) -> int:
@@ -112,6 +110,12 @@ class Mailbox:
         )
         self._conversations.append(conversation)
         return conversation
+
+    async def _hang_up(self) -> None:
+        for server in self._conversations:
+            if server.transport is not None:
+                server.transport.close()
+        await asyncio.sleep(0)  # what close() has asked the loop for is done
 
     async def _close(self) -> None:
         for server in self._servers:
