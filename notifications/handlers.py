@@ -182,6 +182,15 @@ def _mails(
 
 
 def _post(message: Message, ticket: TicketAudience, seen: Circumstances) -> Notice:
+    """Worded only for a product that has a Slack webhook: most have none."""
+    wording, skip = messages.NOTHING, gettext_noop("The product has no Slack webhook")
+    if ticket.slack_webhook_url:
+        language = settings.LANGUAGE_CODE
+        base_url = settings.STEGA_BASE_URL
+        wording, skip = (
+            messages.slack(message.type, message.payload, language=language, base_url=base_url, seen=seen),
+            "",
+        )
     return Notice(
         event_key=message.key,
         event_type=message.type,
@@ -189,13 +198,7 @@ def _post(message: Message, ticket: TicketAudience, seen: Circumstances) -> Noti
         channel=Channel.SLACK,
         recipient=f"product:{ticket.product_id}",
         address=ticket.product_name,
-        wording=messages.slack(
-            message.type,
-            message.payload,
-            language=settings.LANGUAGE_CODE,
-            base_url=settings.STEGA_BASE_URL,
-            seen=seen,
-        ),
+        wording=wording,
         target=ticket.slack_webhook_url,
-        skip="" if ticket.slack_webhook_url else gettext_noop("The product has no Slack webhook"),
+        skip=skip,
     )

@@ -35,6 +35,9 @@ class Wording:
     html: str = ""
 
 
+NOTHING = Wording("", "")
+
+
 class Reason(StrEnum):
     """Why a person is told about a ticket."""
 

@@ -168,7 +168,7 @@ def test_a_comment_mail_says_who_wrote_what_and_why_each_is_told(ticket, people)
 
 
 def test_an_alert_says_the_deadline_the_minutes_and_why(ticket):
-    ticket(assignee_id=None)
+    ticket(assignee_id=None, slack_webhook_url="https://hooks.example.com/verysecret")
 
     mails = texts("ticket.sla_breached", elapsed_hours=0)
 
