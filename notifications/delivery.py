@@ -55,7 +55,7 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
     no further recipient is begun.
     """
     with transaction.atomic(durable=True):
-        """Refuses to be inside a transaction of the caller's, whose claims nobody would see; costs no query."""
+        pass  # Refuses to be inside a transaction of the caller's, whose claims nobody would see; costs no query.
     outcomes: list[Exception] = []
     for notice in notices:
         if stopping():
