@@ -8,7 +8,7 @@ PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 PYTHON = .venv/bin/python
 VENV = .venv/stega-installed
 
-.PHONY: help run test check bench bench-engine soak-engine fmt build-sql messages clean
+.PHONY: help run test check bench bench-engine soak-engine chaos fmt build-sql messages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,9 @@ bench-engine: $(VENV) ## measure the event log engine beside raw SQL; BENCH_ARGU
 
 soak-engine: $(VENV) ## run the event log engine beside an old transaction; SECONDS_OF_SOAK=60 for less than 10 minutes
 	@exec $(PYTHON) -m tests.bench.soak $(SECONDS_OF_SOAK)
+
+chaos: $(VENV) ## kill processes and restart databases while events flow, and count what is lost; SECONDS_OF_CHAOS=180 CHAOS_SEED=...
+	@exec $(PYTHON) -m tests.chaos
 
 fmt: $(VENV) ## format the code and repair what the linter can
 	@$(PYTHON) -m ruff check --fix .

@@ -81,8 +81,8 @@ def main() -> int:
     return 0 if all(figure.reached for figure in measured) else 1
 
 
-def report(measured: list[Figure]) -> None:
-    rows = [("figure", "measured", "goal", "", "limit in the same run")]
+def report(measured: list[Figure], beside: str = "limit in the same run") -> None:
+    rows = [("figure", "measured", "goal", "", beside)]
     rows += [(f.name, f.value, f.goal, "ok" if f.reached else "MISSED", f.limit) for f in measured]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:

@@ -15,6 +15,8 @@ class Answer:
     status: int = 200
     body: str = "ok"
     headers: Mapping[str, str] = field(default_factory=dict)
+    after: float = 0.0
+    """Seconds of thought."""
 
 
 class WebhookReceiver:
@@ -41,6 +43,14 @@ class WebhookReceiver:
     def texts(self) -> list[str]:
         return [post["text"] for post in self.received]
 
+    def take(self, path: str, post: Any) -> Answer | None:
+        """What to answer to a post; None cuts the connection."""
+        self.received.append(post)
+        self.gate.wait()
+        if self.drop:
+            return None
+        return self.answers.popleft() if self.answers else self.answer
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -57,11 +67,10 @@ class WebhookReceiver:
 def _handler_for(receiver: WebhookReceiver) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            receiver.received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            receiver.gate.wait()
-            if receiver.drop:
+            answer = receiver.take(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            if answer is None:
                 return
-            answer = receiver.answers.popleft() if receiver.answers else receiver.answer
+            threading.Event().wait(answer.after)
             body = answer.body.encode()
             self.send_response(answer.status)
             for name, value in {**answer.headers, "Content-Length": str(len(body))}.items():

@@ -10,8 +10,9 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -55,13 +56,27 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
         del os.environ[GIVEN]
         return
-    _remove_abandoned()
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(_start, by_alias))
+    _start_all()
 
 
 def pytest_unconfigure() -> None:
     _remove_own()
+
+
+@contextmanager
+def running() -> Iterator[None]:
+    """The servers for a program that is no test run, with empty databases; gone after the context."""
+    _start_all()
+    try:
+        yield
+    finally:
+        _remove_own()
+
+
+def _start_all() -> None:
+    _remove_abandoned()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(_start, by_alias))
 
 
 _own_pid = os.getpid()
