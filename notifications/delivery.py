@@ -1,12 +1,15 @@
 """Telling people: each notice once per event, channel and recipient, as far as the channel allows."""
 
 import logging
+import random
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, InterfaceError, transaction
 from django.utils.translation import gettext_noop
 
 from notifications.channels import PermanentFailure, TemporaryFailure, Unsendable, email, slack
@@ -14,13 +17,16 @@ from notifications.circuits import Admission
 from notifications.messages import Wording
 from notifications.models import Channel, Circuit, Claim, Delivery
 from stega.outages import is_outage
-from stega.pgque.consumer import Rejected, RetryLater
+from stega.pgque.consumer import Rejected, RetryLater, retry_delay
 
 logger = logging.getLogger(__name__)
 
 WAITS = gettext_noop("Waits until the channel works again")
 PACED = gettext_noop("Waits for its turn: Slack takes one post at a time")
 OWN_FAULT = gettext_noop("An error of Stega itself")
+
+_sent: deque[Claim] = deque()
+"""What went out and is not written down yet."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +55,15 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
     4. What came of it is written: sent, failed for good, or to be tried again.
 
     Whoever dies between 1 and 4 leaves a lease, after which the notice is sent again: a crash doubles at most the one
-    in flight, and a mail sent again has the same Message-ID. A fault of our own leaves its notice open (given up when
-    this `is_last`) and is raised when the others were told; a lost database is raised at once. Waiting for a line
-    never counts towards dead letters; it ends after DELIVERY_MAX_AGE_SECONDS with Rejected. Once `stopping` says so,
-    no further recipient is begun.
+    in flight, and a mail sent again has the same Message-ID. Who loses the database there writes down what went out
+    before anything else. A fault of our own leaves its notice open (given up when this `is_last`) and is raised when
+    the others were told; a lost database is raised at once. Waiting for a line never counts towards dead letters, nor
+    towards the pause before the next try; it ends after DELIVERY_MAX_AGE_SECONDS with Rejected. Once `stopping` says
+    so, no further recipient is begun.
     """
     with transaction.atomic(durable=True):
         pass  # Refuses to be inside a transaction of the caller's, whose claims nobody would see; costs no query.
+    _write_down_sent()
     outcomes: list[Exception] = []
     for notice in notices:
         if stopping():
@@ -69,6 +77,18 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
             outcomes.append(outcome)
     if outcomes:
         raise min(outcomes, key=_urgency)
+
+
+def _write_down_sent() -> None:
+    """Settle what went out; what a lost database does not take stays for the next call."""
+    with suppress(IndexError):
+        while True:
+            claim = _sent.popleft()
+            try:
+                Delivery.objects.settle_sent(claim)
+            except (DatabaseError, InterfaceError):
+                _sent.appendleft(claim)
+                raise
 
 
 def _urgency(outcome: Exception) -> tuple[int, float]:
@@ -139,14 +159,15 @@ class _Attempt:
             self._fail_by_own_fault(fault)
             raise
         else:
-            Delivery.objects.settle_sent(self.claim)
+            _sent.append(self.claim)
+            _write_down_sent()
             Circuit.objects.record_success(line, admission)
 
     def _fail_for_now(self, failure: TemporaryFailure, pause: float) -> None:
         if self.claim.is_old:
             self._give_up(failure.reason, failure.detail)
-        seconds = pause or None
-        Delivery.objects.settle_pending(self.claim, failure.reason, failure.detail, seconds)
+        Delivery.objects.settle_pending(self.claim, failure.reason, failure.detail, pause or None)
+        seconds = pause or retry_delay(self.claim.attempt - 1, random.random()).total_seconds()
         raise RetryLater(f"{self}: {failure}", seconds=seconds, counted=False) from failure
 
     def _fail_by_own_fault(self, fault: Exception) -> None:

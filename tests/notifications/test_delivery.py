@@ -278,6 +278,37 @@ def test_a_lost_database_is_raised_at_once(mailbox, monkeypatch):
     assert mailbox.received == []
 
 
+def test_what_went_out_while_the_database_went_away_is_not_sent_again(mailbox, monkeypatch, settings):
+    settle_sent = DeliveryQuerySet.settle_sent
+
+    def lost_once(ledger, claim):
+        monkeypatch.setattr(DeliveryQuerySet, "settle_sent", settle_sent)
+        raise OperationalError("server closed the connection")
+
+    monkeypatch.setattr(DeliveryQuerySet, "settle_sent", lost_once)
+    with pytest.raises(OperationalError):
+        deliver([mail_to(1)])
+    age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
+
+    deliver([mail_to(1), mail_to(2)])
+
+    assert mailbox.addresses() == ["user1@example.com", "user2@example.com"]
+    assert {each.state for each in Delivery.objects.all()} == {State.SENT}
+
+
+def test_a_notice_that_waited_long_for_its_line_comes_again_soon_after_its_first_failure(mailbox):
+    mailbox.rcpt = lambda address: "451 4.7.1 try later"
+
+    pauses = []
+    for _ in range(2):
+        with pytest.raises(RetryLater) as failure:
+            deliver([mail_to(1)])
+        pauses.append(failure.value.seconds)
+
+    assert 1 <= pauses[0] <= 2
+    assert 1 <= pauses[1] <= 4
+
+
 def test_hostile_words_of_a_server_are_one_cut_line(mailbox):
     mailbox.rcpt = lambda address: "550 " + "\x0b<b>no</b> " * 40
 
