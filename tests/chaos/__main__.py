@@ -29,7 +29,7 @@ def main() -> int:
         from tests.chaos.run import Fire, Run
         from tests.support.processes import environment
 
-        fire = Fire(seed, seconds, through_outbox, rate - through_outbox, KILL_EACH_SECONDS, drain_seconds=seconds + 60)
+        fire = Fire(seed, seconds, through_outbox, rate - through_outbox, KILL_EACH_SECONDS)
         seen = Run(fire, environment(), Path(folder)).play()
         measured = figures(seen)
     report(measured, beside="to know")

@@ -49,6 +49,8 @@ ENVIRONMENT = {
 }
 """Everything that makes one wait is shortened, so that a run of seconds meets what else takes minutes."""
 ROTATION = "10 seconds"
+PATIENCE_SECONDS = 45.0
+"""So long after the last message everything that is still promised counts as lost."""
 SWEEP_EACH_SECONDS = 5.0
 """The schedule sweeps each minute, which is long for a run of seconds."""
 
@@ -62,7 +64,6 @@ class Fire:
     through_outbox: float
     straight: float
     kill_each: float
-    drain_seconds: float
 
 
 @dataclass
@@ -120,7 +121,7 @@ class Run:
             wait_until(lambda: self.mail.told and self.slack.told, timeout=60)
             self.begin = time.monotonic()
             self._strike(supervisor)
-            supervisor.stop("producer.1")
+            supervisor.instances["producer.1"].end()
             end = time.monotonic()
             backlog = f"{len(self._missing()):,} messages, {OutboxEntry.objects.open().count():,} outbox entries"
             self._drain()
@@ -162,14 +163,18 @@ class Run:
                 _sweep()
 
     def _drain(self) -> None:
-        """Wait until everything promised is told and nothing is on its way. What is not by then is lost."""
-        give_up_at = time.monotonic() + self.fire.drain_seconds
+        """Wait until everything promised is told and nothing is on its way, for as long as there is progress."""
         pause = threading.Event()
-        swept_at = 0.0
-        while time.monotonic() < give_up_at and (_is_something_open() or self._missing()):
-            if time.monotonic() - swept_at > SWEEP_EACH_SECONDS:
-                swept_at = time.monotonic()
+        told, moved_at, swept_at = 0, time.monotonic(), 0.0
+        while _is_something_open() or self._missing():
+            now = time.monotonic()
+            if now - swept_at > SWEEP_EACH_SECONDS:
+                swept_at = now
                 _sweep()
+            if told != len(self._told()):
+                told, moved_at = len(self._told()), now
+            if now - moved_at > PATIENCE_SECONDS:
+                return
             pause.wait(0.5)
 
     def _missing(self) -> set[str]:

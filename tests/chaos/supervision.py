@@ -22,6 +22,7 @@ from tests.support.processes import ROOT
 
 RESTART_SECONDS = 0.5
 """Between the end of a process and its next start."""
+SAMPLE_SECONDS = 3.0
 MIB = 2**20
 
 
@@ -32,7 +33,8 @@ class Supervised:
         self.name = name
         self.command = command
         self.env = env
-        self.is_wanted = True
+        self._is_wanted = True
+        self._changing = threading.Lock()
         self.starts = 0
         self.kills = 0
         self.ends: list[tuple[float, int | None]] = []
@@ -43,14 +45,15 @@ class Supervised:
         self._start_at = 0.0
 
     def tend(self) -> None:
-        """Start it, or start it again a moment after it has ended."""
+        """Start it, or start it again a moment after it has ended; not any more once it was asked to end."""
         now = time.monotonic()
-        if self._process is not None:
-            if self._process.poll() is None:
+        with self._changing:
+            if not self._is_wanted:
                 return
-            self._note_end(now)
-        if self.is_wanted and now >= self._start_at:
-            self._start()
+            if self._process is not None and self._process.poll() is not None:
+                self._note_end(now)
+            if self._process is None and now >= self._start_at:
+                self._start()
 
     def kill(self, chance: random.Random) -> None:
         """SIGKILL to the process, or to one of its own workers where it has some."""
@@ -62,7 +65,9 @@ class Supervised:
             os.kill(chance.choice(family), signal.SIGKILL)
 
     def end(self) -> None:
-        """SIGTERM, and SIGKILL to the whole group when that does not help within 10 s."""
+        """End it for good: SIGTERM, and SIGKILL to the whole group when that does not help within 10 s."""
+        with self._changing:
+            self._is_wanted = False
         if self._process is None:
             return
         self._process.terminate()
@@ -91,7 +96,9 @@ class Supervised:
         return [Turn(at, self.name, "leads") for at, line in self.lines if line.endswith("ticker leads")]
 
     def _children(self) -> list[psutil.Process]:
-        assert self._process is not None
+        """The guard and the workers of a cluster; nobody else has any, and looking for them is expensive."""
+        if self._process is None or not self.name.startswith("qcluster"):
+            return []
         children: list[psutil.Process] = psutil.Process(self._process.pid).children(recursive=True)
         return children
 
@@ -141,11 +148,6 @@ class Supervisor:
         self.turns.append(Turn(time.monotonic(), name, "killed"))
         self.instances[name].kill(chance)
 
-    def stop(self, name: str) -> None:
-        """End one for good."""
-        self.instances[name].is_wanted = False
-        self.instances[name].end()
-
     @property
     def kills(self) -> Counter[str]:
         return Counter({name: each.kills for name, each in self.instances.items()})
@@ -181,7 +183,7 @@ class Supervisor:
             for each in self.instances.values():
                 each.tend()
             now = time.monotonic()
-            if now - sampled_at >= 1:
+            if now - sampled_at >= SAMPLE_SECONDS:
                 sampled_at = now
                 self._sample(now)
 

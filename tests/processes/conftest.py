@@ -107,9 +107,9 @@ def work(env):
     """Start `tests.support.worker`; every one is killed at the end."""
     with ExitStack() as started:
 
-        def work(*arguments, saying="started"):
+        def work(*arguments, saying="started", **changes):
             command = [sys.executable, "-m", "tests.support.worker", *map(str, arguments)]
-            changed = {**env, "DJANGO_SETTINGS_MODULE": "stega.settings"}
+            changed = {**env, "DJANGO_SETTINGS_MODULE": "stega.settings"} | {key: str(changes[key]) for key in changes}
             worker = started.enter_context(processes.RunningProcess(*command, env=changed))
             worker.wait_for(saying)
             return worker

@@ -6,7 +6,7 @@ from tests.chaos.report import figures, missed_goals
 from tests.chaos.run import Fire, Run
 from tests.support import processes
 
-FIRE = Fire(seed=4, seconds=30, through_outbox=15, straight=15, kill_each=3, drain_seconds=40)
+FIRE = Fire(seed=4, seconds=30, through_outbox=15, straight=15, kill_each=3)
 
 
 @pytest.mark.xdist_group("chaos")

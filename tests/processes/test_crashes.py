@@ -61,6 +61,18 @@ def test_a_stopped_member_is_taken_over_and_its_late_ack_finishes_nothing(send, 
     assert "lost batch" not in live.output
 
 
+def test_a_member_that_hangs_in_one_message_loses_it_to_another(send, work, tmp_path):
+    gate = tmp_path / "gate"
+    send(f"gate {gate}")
+    hanging = work(GROUP, 1, saying="begins with 1", HANDLER_PATIENCE_SECONDS=1)
+
+    other = work(GROUP, 1, saying="begins with 1")
+    gate.touch()
+
+    other.wait_for("handled 1")
+    hanging.wait_for("lost batch")
+
+
 def test_a_member_that_is_slow_with_one_message_is_not_taken_over(send, work, settings, tmp_path):
     gate = tmp_path / "gate"
     send(f"gate {gate}")

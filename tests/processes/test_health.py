@@ -3,18 +3,22 @@
 import os
 import signal
 import subprocess
+import uuid
 from contextlib import suppress
 from datetime import timedelta
 
 import psutil
 import pytest
+from django.conf import settings
 from django.db import connections, transaction
 from django.utils import timezone
 
 from stega import outbox
 from stega.models import OutboxEntry
+from stega.pgque.publishing import publish
 from tests.processes.test_faults import PROCESSES
 from tests.support import servers
+from tests.support.event_log import tick
 from tests.support.processes import manage
 from tests.support.waiting import wait_until
 
@@ -66,6 +70,20 @@ def test_a_process_that_cannot_reach_its_database_is_not_well_until_it_can(start
         servers.by_alias[alias].start()
 
     wait_until(lambda: check(command) == 0, timeout=30)
+
+
+def test_a_worker_that_hangs_in_a_message_is_not_well(start, check, customer):
+    start("notification_worker")
+    wait_until(lambda: check("notification_worker") == 0, timeout=20)
+    with connections["default"].copy().cursor() as other:
+        other.execute("begin; lock table notifications_delivery in access exclusive mode")
+        publish("ticket.welcome", {"user_id": customer.pk, "email": "", "display_name": ""}, uuid.uuid4())
+        tick(settings.PGQUE_QUEUE)
+
+        wait_until(lambda: check("notification_worker") == 1, timeout=20)
+
+        other.connection.close()
+    wait_until(lambda: check("notification_worker") == 0, timeout=20)
 
 
 def test_a_killed_cluster_leaves_no_guard_and_no_worker(start):

@@ -2,10 +2,27 @@
 
 import os
 import signal
+import sys
 import threading
 
-from stega.stopping import Deadline, stop_on_signals
+from stega.stopping import STOP_SECONDS, Deadline, stop_on_signals
+from tests.support.processes import RunningProcess
 from tests.support.waiting import wait_until
+
+HANGS = """
+import functools, signal
+from stega import stopping
+
+class Hanging:
+    def stop(self):
+        print("asked", flush=True)
+
+stopping.Deadline = functools.partial(stopping.Deadline, 0.2)
+with stopping.stop_on_signals(Hanging()):
+    print("hangs", flush=True)
+    while True:
+        signal.pause()
+"""
 
 
 class Asked:
@@ -43,6 +60,20 @@ def test_a_process_that_does_not_stop_in_time_is_ended(monkeypatch):
 
     assert expired.wait(5)
     deadline.call_off()
+
+
+def test_a_process_that_hangs_ends_by_itself_with_exit_code_0_and_says_so():
+    with RunningProcess(sys.executable, "-c", HANGS, env=os.environ) as process:
+        process.wait_for("hangs")
+
+        assert process.terminate(timeout=10) == 0
+        assert "asked" in process.output
+        assert "did not stop in time" in process.output
+
+
+def test_the_deadline_comes_before_a_supervisor_kills():
+    assert Deadline.__init__.__defaults__ == (STOP_SECONDS,)
+    assert STOP_SECONDS < 10
 
 
 def test_a_process_that_stops_in_time_is_left_alone(monkeypatch):

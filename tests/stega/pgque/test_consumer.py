@@ -1,7 +1,9 @@
 """stega/pgque/consumer.py: whole batches, each message once where nothing crashes, failures told apart."""
 
 import json
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -343,6 +345,36 @@ def test_members_of_a_group_share_the_work_and_repeat_none(queue, recorder):
         member.teardown()
 
     assert (recorder.users, other.users) == ([1, 2], [3])
+
+
+def test_two_hosts_with_the_same_name_and_pid_are_two_members(queue, recorder, monkeypatch):
+    monkeypatch.setattr("stega.pgque.consumer.getpid", lambda: 1)
+    monkeypatch.setattr("socket.gethostname", lambda: "worker")
+
+    test_members_of_a_group_share_the_work_and_repeat_none(queue, recorder)
+
+
+def test_eight_members_that_start_at_the_same_moment_on_an_empty_group_all_join(queue, recorder):
+    start = threading.Barrier(8)
+    members = [
+        Consumer(catalogue.SLA_BREACH_DISPATCHER, {"ticket.welcome": recorder}, group=True, queue=queue)
+        for _ in range(8)
+    ]
+
+    def join(member):
+        start.wait(timeout=10)
+        try:
+            member.setup()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(join, members))
+
+    joined = {row["consumer_name"] for row in client.consumer_info() if row["queue_name"] == queue}
+    for member in members:
+        member.teardown()
+    assert joined >= {f"{catalogue.SLA_BREACH_DISPATCHER}.{member.member}" for member in members}
 
 
 def test_a_group_begins_where_its_consumer_was_subscribed_and_keeps_the_place_between_members(queue, recorder):
