@@ -28,11 +28,19 @@ class BoundedCaller:
 
     def call(self, function: Callable[[], Any], *, seconds: float) -> Any:
         """The function's result; raises what it raises, TimeoutError when it takes longer, its turn included."""
+        return self.end(self.begin(function), seconds=seconds)
+
+    def begin(self, function: Callable[[], Any]) -> "Future[Any]":
+        """Put the call in the line, and come back at once."""
         with self._lock:
             if self._pid != os.getpid():
                 self._start()
         future: Future[Any] = Future()
         self._calls.put((future, function))
+        return future
+
+    def end(self, future: "Future[Any]", *, seconds: float) -> Any:
+        """Wait for the result of a call that was begun; raises as `call` does."""
         try:
             return future.result(timeout=seconds)
         except TimeoutError:

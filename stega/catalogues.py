@@ -13,7 +13,7 @@ from babel.messages.extract import DEFAULT_KEYWORDS, extract
 from django.conf import settings
 from django.utils.translation import templatize, to_locale
 
-APPS = ("stega", "accounts", "tickets", "notifications")
+APPS = ("stega", "accounts", "tickets", "notifications", "operations")
 SOURCE_LANGUAGE = "en"
 KEYWORDS = DEFAULT_KEYWORDS | {
     "gettext_lazy": None,

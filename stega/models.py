@@ -85,6 +85,8 @@ class OutboxEntry(models.Model):
             models.Index(fields=["created_at"], name="outbox_open", condition=Q(done_at=None, failed_at=None)),
             # stega.outbox.prune(): the oldest done entries
             models.Index(fields=["done_at"], name="outbox_done", condition=Q(done_at__isnull=False)),
+            # the operators' list of what was given up, newest first
+            models.Index(fields=["-failed_at"], name="outbox_given_up", condition=Q(failed_at__isnull=False)),
         ]
 
     def __str__(self) -> str:

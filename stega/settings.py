@@ -34,6 +34,7 @@ INSTALLED_APPS = [
     "accounts",
     "tickets",
     "notifications",
+    "operations",
     "django_q",
     "django.contrib.admin",
     "django.contrib.auth",
@@ -198,6 +199,17 @@ DELIVERY_MAX_AGE_SECONDS = env.seconds("DELIVERY_MAX_AGE_SECONDS", 259_200.0)  #
 CIRCUIT_FAILURES = env.integer("CIRCUIT_FAILURES", 3, minimum=1)  # temporary failures in a row that open a circuit
 CIRCUIT_PAUSE_SECONDS = env.seconds("CIRCUIT_PAUSE_SECONDS", 5.0)  # before the first probe; doubles with each failure
 CIRCUIT_LONGEST_PAUSE_SECONDS = env.seconds("CIRCUIT_LONGEST_PAUSE_SECONDS", 120.0)  # between probes at most
+
+# Operations: what counts as a problem
+FACTS_SECONDS = env.seconds("FACTS_SECONDS", 0.9)  # what asking all databases for facts may take; 0 in tests: no limit
+TICKER_DEAD_SECONDS = env.seconds("TICKER_DEAD_SECONDS", 10.0)  # silence of the ticker
+WORKER_BEHIND_SECONDS = env.seconds("WORKER_BEHIND_SECONDS", 60.0)  # how long events may wait for a consumer
+OUTBOX_STUCK_SECONDS = env.seconds("OUTBOX_STUCK_SECONDS", 180.0)  # age of an entry that is not done
+CLUSTER_STUCK_SECONDS = env.seconds("CLUSTER_STUCK_SECONDS", 60.0)  # how long a due task may wait for a cluster
+SCHEDULE_LATE_SECONDS = env.seconds("SCHEDULE_LATE_SECONDS", 300.0)  # how long a schedule may be overdue
+DEAD_LETTER_ALERT_SECONDS = env.seconds("DEAD_LETTER_ALERT_SECONDS", 86_400.0)  # how long a dead letter is news
+OLD_TRANSACTION_SECONDS = env.seconds("OLD_TRANSACTION_SECONDS", 600.0)  # age of a transaction that holds things up
+CLOCK_SKEW_SECONDS = env.seconds("CLOCK_SKEW_SECONDS", 5.0)  # between this host's clock and a database's
 
 # Authentication
 AUTH_USER_MODEL = "accounts.User"

@@ -51,6 +51,12 @@ def resting_fast_path(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def facts_of_the_test(settings):
+    """The test's own thread asks for facts, so that it sees what the test wrote and has not committed."""
+    settings.FACTS_SECONDS = 0
+
+
+@pytest.fixture(autouse=True)
 def quick_passwords(settings):
     settings.PASSWORD_HASHERS = ["tests.factories.QuickHasher"]
 

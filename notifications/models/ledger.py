@@ -215,6 +215,12 @@ class Delivery(models.Model):
             models.Index(fields=["ticket_id", "created_at"], name="delivery_ticket"),
             # the admin's list, newest first
             models.Index(fields=["-created_at"], name="delivery_newest"),
+            # what waits, by channel, for operations.facts.ledger; what prune_ledger closes
+            models.Index(
+                fields=["channel", "created_at"],
+                name="delivery_open",
+                condition=models.Q(state__in=["pending", "sending"]),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -214,6 +214,39 @@ def consumer_info() -> list[dict[str, Any]]:
     return _rows("select * from pgque.get_consumer_info()")
 
 
+def queue_space(limit: int, newer_than: timedelta) -> list[dict[str, Any]]:
+    """What each queue keeps: bytes of its event tables, retries, dead letters. Counts end at `limit`."""
+    sql = """
+        select q.queue_name,
+            (select sum(pg_total_relation_size(to_regclass(q.queue_data_pfx || '_' || n)))::bigint
+             from generate_series(0, q.queue_ntables - 1) n) as bytes,
+            (select count(*) from (select from pgque.retry_queue where ev_queue = q.queue_id limit %s) r) as retries,
+            (select count(*) from (select from pgque.dead_letter where dl_queue_id = q.queue_id limit %s) d)
+                as dead_letters,
+            (select count(*) from (
+                select from pgque.dead_letter where dl_queue_id = q.queue_id and dl_time > now() - %s limit %s
+            ) d) as new_dead_letters,
+            (select max(dl_time) from pgque.dead_letter where dl_queue_id = q.queue_id) as last_dead_letter_at
+        from pgque.queue q
+        order by q.queue_name
+    """
+    return _rows(sql, [limit, limit, newer_than, limit])
+
+
+def consumer_places() -> list[dict[str, Any]]:
+    """Role of every consumer, and for how long the first tick after its cursor has waited for it."""
+    sql = """
+        select q.queue_name, c.co_name as consumer_name, s.sub_role as role,
+            (select now() - t.tick_time from pgque.tick t
+             where t.tick_queue = s.sub_queue and t.tick_id > s.sub_last_tick
+             order by t.tick_id limit 1) as waiting
+        from pgque.subscription s
+        join pgque.queue q on q.queue_id = s.sub_queue
+        join pgque.consumer c on c.co_id = s.sub_consumer
+    """
+    return _rows(sql)
+
+
 def dead_letters(queue: str, limit: int = 100) -> list[dict[str, Any]]:
     return _rows("select * from pgque.dlq_inspect(%s, %s)", [queue, limit])
 

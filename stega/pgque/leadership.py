@@ -2,12 +2,48 @@
 
 import logging
 import time
+from dataclasses import dataclass
+from datetime import datetime
 
 from django.conf import settings
+from django.db import connections
 
 from stega.pgque import session
+from stega.pgque.client import ALIAS
 
 logger = logging.getLogger(__name__)
+
+_NOTE_TERM = "select pg_advisory_lock_shared(hashtext('stega term'), extract(epoch from clock_timestamp())::int)"
+"""A second lock, shared by whoever began to lead in that second: its number is the moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The database session of the instance that leads."""
+
+    pid: int
+    address: str | None
+    since: datetime
+
+
+def holder(name: str) -> Holder | None:
+    """Who leads and since when, as the locks on `events` tell; None when nobody does."""
+    statement = """
+        select lead.pid, host(activity.client_addr), to_timestamp(max(term.objid::bigint))
+        from pg_locks lead
+        join pg_locks term on term.pid = lead.pid and term.locktype = 'advisory' and term.database = lead.database
+            and term.classid::bigint = (hashtext('stega term')::bigint & 4294967295)
+        left join pg_stat_activity activity on activity.pid = lead.pid
+        where lead.locktype = 'advisory' and lead.granted
+            and lead.database = (select oid from pg_database where datname = current_database())
+            and lead.classid::bigint = (hashtext('stega')::bigint & 4294967295)
+            and lead.objid::bigint = (hashtext(%s)::bigint & 4294967295)
+        group by lead.pid, activity.client_addr
+    """
+    with connections[ALIAS].cursor() as cursor:
+        cursor.execute(statement, [name])
+        row = cursor.fetchone()
+    return Holder(*row) if row else None
 
 
 class Leadership:
@@ -35,6 +71,8 @@ class Leadership:
         with connection.cursor() as cursor:
             cursor.execute("select pg_try_advisory_lock(hashtext('stega'), hashtext(%s))", [self.name])
             (locked,) = cursor.fetchone()
+            if locked:
+                cursor.execute(_NOTE_TERM)
         self._holding = connection.connection if locked else None
         self.terms += bool(locked)
         self._say(locked)

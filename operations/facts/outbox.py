@@ -1,0 +1,44 @@
+"""The outbox: what is promised and not done."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from operations.facts.reading import COUNT_LIMIT, Question, clock
+from stega.models import OutboxEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """Counts end at COUNT_LIMIT."""
+
+    at: datetime
+    open: int
+    unrelayed: int
+    oldest_open: timedelta | None
+    oldest_unrelayed: timedelta | None
+    given_up: int
+    last_given_up_at: datetime | None
+
+
+def question() -> Question[Outbox]:
+    return Question("default", _ask)
+
+
+def _ask() -> Outbox:
+    now = clock("default")
+    entries = OutboxEntry.objects.open()
+    unrelayed = entries.filter(relayed_at=None)
+    given_up = OutboxEntry.objects.filter(failed_at__isnull=False)
+    return Outbox(
+        at=now,
+        open=entries[:COUNT_LIMIT].count(),
+        unrelayed=unrelayed[:COUNT_LIMIT].count(),
+        oldest_open=_age(now, entries.order_by("created_at").values_list("created_at", flat=True).first()),
+        oldest_unrelayed=_age(now, unrelayed.order_by("created_at").values_list("created_at", flat=True).first()),
+        given_up=given_up[:COUNT_LIMIT].count(),
+        last_given_up_at=given_up.order_by("-failed_at").values_list("failed_at", flat=True).first(),
+    )
+
+
+def _age(now: datetime, moment: datetime | None) -> timedelta | None:
+    return now - moment if moment else None

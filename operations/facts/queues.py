@@ -1,0 +1,134 @@
+"""Queues, consumers and members of the event log."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+
+from operations.facts.reading import COUNT_LIMIT, Question, clock
+from operations.facts.sessions import Session, sessions
+from stega.pgque import client
+from stega.pgque.neglect import rotation_blockers
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Counts end at COUNT_LIMIT. `ticker_lag` and `last_tick` are None for a queue that never had a tick."""
+
+    name: str
+    ticker_lag: timedelta | None
+    idle_period: timedelta
+    last_tick: int | None
+    events_per_second: float | None
+    events_after_tick: int
+    current_table: int
+    rotation_period: timedelta
+    rotated_ago: timedelta
+    waits_for: tuple[str, ...] | None
+    """The consumers that hold its overdue rotation up, none for an old transaction; None when nothing is overdue."""
+    is_paused: bool
+    """No ticks by our ticker: paused, or ticked from outside."""
+    bytes: int
+    retries: int
+    dead_letters: int
+    new_dead_letters: int
+    """Those that appeared within DEAD_LETTER_ALERT_SECONDS."""
+    last_dead_letter_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A consumer, a group, or (with `member`) a member of the group `name`."""
+
+    queue: str
+    name: str
+    member: str | None
+    is_group: bool
+    lag: timedelta | None
+    """Age of the last finished tick."""
+    pending: int | None
+    """Events after the cursor, as far as they are ticked."""
+    waiting: timedelta | None
+    """How long the first tick after the cursor has waited; None when there is none."""
+    last_seen: timedelta
+    open_batch: int | None
+    sessions: tuple[Session, ...] | None
+    """The processes of its name on the events database; None when a pooler hides them, and for members."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    at: datetime
+    queues: tuple[Queue, ...]
+    consumers: tuple[Consumer, ...]
+
+
+def question() -> Question[Queues]:
+    return Question("events", _ask)
+
+
+def sessions_are_visible() -> bool:
+    """Whether a process's own session can be told on the events database: not through a pooler alone."""
+    return not settings.EVENTS_POOLED or settings.EVENTS_DIRECT_DATABASE is not None
+
+
+def _ask() -> Queues:
+    queues, consumers = client.queue_info(), client.consumer_info()
+    space = {
+        row["queue_name"]: row
+        for row in client.queue_space(COUNT_LIMIT, timedelta(seconds=settings.DEAD_LETTER_ALERT_SECONDS))
+    }
+    places = {(row["queue_name"], row["consumer_name"]): row for row in client.consumer_places()}
+    blocked = rotation_blockers(queues, consumers, timedelta(seconds=2 * settings.PGQUE_MAINTENANCE_SECONDS))
+    present = sessions("events") if sessions_are_visible() else None
+    return Queues(
+        clock("events"),
+        tuple(_queue(row, space[row["queue_name"]], blocked) for row in queues if row["queue_name"] in space),
+        tuple(
+            _consumer(row, places[place], present)
+            for row in consumers
+            if (place := (row["queue_name"], row["consumer_name"])) in places
+        ),
+    )
+
+
+def _queue(row: Mapping[str, Any], space: Mapping[str, Any], blocked: Mapping[str, list[str]]) -> Queue:
+    name = row["queue_name"]
+    return Queue(
+        name=name,
+        ticker_lag=row["ticker_lag"],
+        idle_period=row["queue_ticker_idle_period"],
+        last_tick=row["last_tick_id"],
+        events_per_second=row["ev_per_sec"],
+        events_after_tick=row["ev_new"] or 0,
+        current_table=row["queue_cur_table"],
+        rotation_period=row["queue_rotation_period"],
+        rotated_ago=row["switch_age"],
+        waits_for=tuple(blocked[name]) if name in blocked else None,
+        is_paused=row["queue_ticker_paused"] or row["queue_external_ticker"],
+        bytes=space["bytes"] or 0,
+        retries=space["retries"],
+        dead_letters=space["dead_letters"],
+        new_dead_letters=space["new_dead_letters"],
+        last_dead_letter_at=space["last_dead_letter_at"],
+    )
+
+
+def _consumer(row: Mapping[str, Any], place: Mapping[str, Any], present: tuple[Session, ...] | None) -> Consumer:
+    is_member = place["role"] == "coop_member"
+    name, _, member = row["consumer_name"].rpartition(".") if is_member else (row["consumer_name"], "", None)
+    seen = None if is_member or present is None else tuple(each for each in present if each.application == name)
+    return Consumer(
+        queue=row["queue_name"],
+        name=name,
+        member=member,
+        is_group=place["role"] == "coop_main",
+        lag=row["lag"],
+        pending=row["pending_events"],
+        waiting=place["waiting"],
+        last_seen=row["last_seen"],
+        open_batch=row["current_batch"],
+        sessions=seen,
+    )

@@ -1,0 +1,202 @@
+"""Which facts are a problem, and by what name."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.utils import translation
+
+from operations.facts.configuration import Configuration, Finding
+from operations.facts.databases import Engine, Transaction
+from operations.facts.ledger import Line, Waiting
+from operations.facts.reading import Trouble
+from operations.facts.tasks import Scheduled
+from operations.problems import Name, Severity, problems
+from stega.pgque.catalogue import NOTIFICATION_WORKER
+from tests.operations.facts_of import (
+    DATABASE,
+    GROUP,
+    HOUR,
+    LEDGER,
+    MEMBER,
+    NOW,
+    OUTBOX,
+    QUEUE,
+    QUEUES,
+    SECOND,
+    TASKS,
+    TICKERS,
+    WORKER,
+    facts,
+    session,
+)
+
+
+@pytest.fixture(autouse=True)
+def thresholds(settings):
+    settings.TICKER_DEAD_SECONDS = 10
+    settings.WORKER_BEHIND_SECONDS = 60
+    settings.OUTBOX_STUCK_SECONDS = 180
+    settings.CLUSTER_STUCK_SECONDS = 60
+    settings.SCHEDULE_LATE_SECONDS = 300
+    settings.DEAD_LETTER_ALERT_SECONDS = 86_400
+    settings.OLD_TRANSACTION_SECONDS = 600
+    settings.CLOCK_SKEW_SECONDS = 5
+    settings.CIRCUIT_FAILURES = 3
+    settings.PGQUE_SILENT_MEMBER_SECONDS = 3600
+
+
+def log(*, queue=None, consumers=()):
+    """The event log with its queue changed, and with consumers changed or added."""
+    named = {(each.name, each.member): each for each in (*QUEUES.consumers, *consumers)}
+    return replace(QUEUES, queues=(replace(QUEUE, **queue or {}),), consumers=tuple(named.values()))
+
+
+def leader(**changes):
+    return replace(TICKERS, leader=replace(TICKERS.leader, **changes))
+
+
+def lines(name, channel, *, failures=3, retry_at=NOW + SECOND, waiting=0):
+    line = Line(name, channel, failures, "The mail server refused", retry_at)
+    return replace(LEDGER, lines=(line,), waiting=(Waiting(channel, waiting, None),))
+
+
+def configured(*findings, pooled=False, direct=False):
+    return Configuration(findings, pooled, direct)
+
+
+def schedules(**moments):
+    changed = {name.replace("_", " "): moment for name, moment in moments.items()}
+    return tuple(replace(each, next_run=changed.get(each.name, each.next_run)) for each in TASKS.schedules)
+
+
+POOLED = replace(DATABASE, alias="events", is_pooled=True)
+WITHOUT_ENGINE = replace(DATABASE, alias="events", engine=Engine(None, None, False))
+SILENT = replace(MEMBER, last_seen=3 * HOUR)
+LATE = schedules(outbox_sweep=NOW - 301 * SECOND)
+OLD = Transaction(12, "psql", "app", 601 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "name", "subject"),
+    [
+        ({"default": Trouble.UNREACHABLE}, Name.DEFAULT_DOWN, "default"),
+        ({"jobs": Trouble.SILENT}, Name.JOBS_DOWN, "jobs"),
+        ({"events": Trouble.UNREACHABLE}, Name.EVENTS_DOWN, "events"),
+        ({"events": Trouble.REFUSED}, Name.FACTS_MISSING, "database events"),
+        ({"queues": Trouble.UNPREPARED}, Name.FACTS_MISSING, "queues"),
+        ({"ledger": Trouble.SILENT}, Name.FACTS_MISSING, "ledger"),
+        ({"default": replace(DATABASE, is_read_only=True)}, Name.READ_ONLY, "default"),
+        ({"default": replace(DATABASE, pending_migrations=("tickets.0002",))}, Name.MIGRATIONS_PENDING, "default"),
+        (
+            {"events": replace(DATABASE, alias="events", engine=Engine(None, None, False))},
+            Name.VERSION_MISMATCH,
+            "events",
+        ),
+        ({"jobs": replace(DATABASE, alias="jobs", oldest_transaction=OLD)}, Name.OLD_TRANSACTION, "jobs"),
+        ({"default": replace(DATABASE, clock_skew=-6 * SECOND)}, Name.CLOCK_SKEW, "default"),
+        ({"default": replace(DATABASE, connections=95)}, Name.CONNECTIONS_SHORT, "default"),
+        ({"tickers": replace(TICKERS, leader=None)}, Name.TICKER_DEAD, "ticker"),
+        ({"tickers": leader(silent_for=11 * SECOND)}, Name.TICKER_DEAD, "ticker"),
+        ({"queues": log(queue={"ticker_lag": 71 * SECOND})}, Name.TICKER_DEAD, "ticker"),
+        ({"queues": log(queue={"ticker_lag": None})}, Name.TICKER_DEAD, "ticker"),
+        ({"queues": log(consumers=[replace(WORKER, sessions=())])}, Name.WORKER_DEAD, NOTIFICATION_WORKER),
+        ({"queues": log(consumers=[replace(GROUP, sessions=())])}, Name.WORKER_DEAD, GROUP.name),
+        ({"queues": log(consumers=[replace(WORKER, pending=1, waiting=61 * SECOND)])}, Name.WORKER_DEAD, WORKER.name),
+        (
+            {"queues": log(consumers=[replace(WORKER, name="audit", sessions=(), pending=1, waiting=HOUR)])},
+            Name.WORKER_DEAD,
+            "audit",
+        ),
+        (
+            {"queues": log(consumers=[replace(MEMBER, last_seen=3 * HOUR)])},
+            Name.MEMBER_SILENT,
+            f"{GROUP.name}.{MEMBER.member}",
+        ),
+        ({"queues": log(queue={"waits_for": ("audit",)})}, Name.ROTATION_BLOCKED, f"{QUEUE.name} audit"),
+        ({"queues": log(queue={"waits_for": ()})}, Name.ROTATION_BLOCKED, QUEUE.name),
+        ({"queues": log(queue={"dead_letters": 3, "new_dead_letters": 1})}, Name.POISON_MESSAGE, QUEUE.name),
+        ({"tasks": replace(TASKS, clusters=())}, Name.CLUSTER_DEAD, "qcluster"),
+        ({"tasks": replace(TASKS, due=3, oldest_due=61 * SECOND)}, Name.CLUSTER_STUCK, "qcluster"),
+        ({"tasks": replace(TASKS, clusters=(session("qcluster", 61 * SECOND),))}, Name.CLUSTER_STUCK, "qcluster"),
+        (
+            {"tasks": replace(TASKS, schedules=schedules(outbox_sweep=NOW - 301 * SECOND))},
+            Name.SCHEDULE_LATE,
+            "outbox sweep",
+        ),
+        ({"tasks": replace(TASKS, schedules=TASKS.schedules[1:])}, Name.SCHEDULE_LATE, TASKS.schedules[0].name),
+        ({"outbox": replace(OUTBOX, open=2, oldest_open=181 * SECOND)}, Name.OUTBOX_STUCK, "outbox"),
+        ({"outbox": replace(OUTBOX, given_up=2, last_given_up_at=NOW - HOUR)}, Name.TASK_GIVEN_UP, "outbox"),
+        ({"ledger": lines("smtp mail:25", "email")}, Name.SMTP_DOWN, "smtp mail:25"),
+        ({"ledger": lines("smtp mail:25", "email", retry_at=NOW - HOUR, waiting=1)}, Name.SMTP_DOWN, "smtp mail:25"),
+        ({"ledger": lines("slack 0123", "slack")}, Name.SLACK_DOWN, "slack 0123"),
+        ({"configuration": configured(Finding("stega.E006", "Short.", "Longer."))}, Name.SETTINGS_UNSAFE, "stega.E006"),
+        ({"events": POOLED}, Name.SETTINGS_UNSAFE, "EVENTS_POOLED"),
+        ({"configuration": configured(pooled=True)}, Name.SETTINGS_UNSAFE, "EVENTS_LISTEN_DATABASE_URL"),
+    ],
+)
+def test_each_fault_is_one_problem_by_name(spoilt, name, subject):
+    found = problems(facts(**spoilt), NOW)
+
+    assert [(problem.name, problem.subject) for problem in found] == [(name, subject)]
+    assert found[0].text
+    assert found[0].remedy
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        {},
+        {"jobs": replace(DATABASE, alias="jobs", oldest_transaction=replace(OLD, age=HOUR / 60))},
+        {"tickers": replace(TICKERS, is_visible=False, leader=None)},
+        {"tickers": leader(silent_for=None)},
+        {"queues": log(queue={"ticker_lag": 65 * SECOND})},
+        {"queues": log(queue={"ticker_lag": HOUR, "is_paused": True})},
+        {"queues": log(queue={"dead_letters": 3})},
+        {"queues": log(consumers=[replace(WORKER, sessions=None)])},
+        {"queues": log(consumers=[replace(WORKER, name="audit", sessions=())])},
+        {"queues": log(consumers=[replace(WORKER, pending=100, waiting=59 * SECOND)])},
+        {"queues": log(consumers=[replace(WORKER, pending=0, waiting=HOUR)])},
+        {"tasks": replace(TASKS, due=3, oldest_due=SECOND)},
+        {"tasks": replace(TASKS, clusters=(session("qcluster", None),))},
+        {"tasks": replace(TASKS, clusters=(session("qcluster", HOUR), session("qcluster")))},
+        {"tasks": replace(TASKS, schedules=(*TASKS.schedules, Scheduled("another's", "a.b", NOW - HOUR)))},
+        {"outbox": replace(OUTBOX, open=2, oldest_open=179 * SECOND)},
+        {"outbox": replace(OUTBOX, given_up=2, last_given_up_at=NOW - timedelta(days=2))},
+        {"ledger": lines("smtp mail:25", "email", failures=2)},
+        {"ledger": lines("slack 0123", "slack", retry_at=None)},
+        {"ledger": lines("smtp mail:25", "email", retry_at=NOW - HOUR)},
+        {"events": POOLED, "configuration": configured(pooled=True, direct=True)},
+    ],
+)
+def test_what_is_no_fault_is_no_problem(fine):
+    assert problems(facts(**fine), NOW) == []
+
+
+def test_every_name_is_told_by_some_fact():
+    rows = test_each_fault_is_one_problem_by_name.pytestmark[0].args[1]
+
+    assert {name for _, name, _ in rows} == set(Name)
+
+
+def test_a_database_that_is_down_is_one_problem_and_not_one_per_source():
+    away = dict.fromkeys(["events", "queues", "tickers"], Trouble.SILENT)
+
+    assert [problem.name for problem in problems(facts(**away), NOW)] == [Name.EVENTS_DOWN]
+
+
+def test_critical_problems_come_first():
+    spoilt = {"queues": log(queue={"new_dead_letters": 1}), "tickers": replace(TICKERS, leader=None)}
+
+    found = problems(facts(**spoilt), NOW)
+
+    assert [problem.severity for problem in found] == [Severity.CRITICAL, Severity.WARNING]
+
+
+def test_problems_are_told_in_the_readers_language():
+    spoilt = facts(tickers=replace(TICKERS, leader=None))
+
+    with translation.override("pt-br"):
+        told = problems(spoilt, NOW)[0].text
+
+    assert told != problems(spoilt, NOW)[0].text
