@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from operations.facts import Facts
 from operations.facts.configuration import Configuration
-from operations.facts.databases import Database
+from operations.facts.databases import Database, Transaction
 from operations.facts.ledger import Ledger
 from operations.facts.outbox import Outbox
 from operations.facts.queues import Consumer, Queue, Queues
@@ -162,8 +162,7 @@ def _of_server(database: Database) -> Iterator[Problem]:
                 "who": f"{oldest.application or '-'} (pid {oldest.pid}, {oldest.database})",
                 "age": seconds(oldest.age),
             },
-            _("It holds up cleaning and rotation. If nobody needs it: select pg_terminate_backend(%(pid)d);")
-            % {"pid": oldest.pid},
+            _end(oldest),
             Severity.WARNING,
         )
     if abs(database.clock_skew) > timedelta(seconds=settings.CLOCK_SKEW_SECONDS):
@@ -184,6 +183,14 @@ def _of_server(database: Database) -> Iterator[Problem]:
             _("Run fewer processes, raise max_connections, or put a pooler before it."),
             Severity.WARNING,
         )
+
+
+def _end(oldest: Transaction) -> str:
+    if not oldest.pid:
+        statement = {"gid": oldest.application}
+        return _("It was prepared and left. Commit it or roll it back: rollback prepared '%(gid)s';") % statement
+    remedy = _("It holds up cleaning and rotation. If nobody needs it: select pg_terminate_backend(%(pid)d);")
+    return remedy % {"pid": oldest.pid}
 
 
 def _missing(facts: Facts) -> Iterator[Problem]:
@@ -302,7 +309,7 @@ def _lacks_ticks(queue: Queue, patience: timedelta) -> bool:
 def _of_tasks(tasks: Tasks, now: datetime) -> Iterator[Problem]:
     command = {"command": "python manage.py qcluster"}
     patience = timedelta(seconds=settings.CLUSTER_STUCK_SECONDS)
-    if not tasks.clusters:
+    if tasks.clusters == ():
         text, remedy = _("No cluster of task workers runs."), _("Start one: %(command)s") % command
         yield Problem(Name.CLUSTER_DEAD, "qcluster", text, remedy, Severity.CRITICAL)
     elif stuck := _stuck(tasks, patience):
@@ -319,8 +326,8 @@ def _stuck(tasks: Tasks, patience: timedelta) -> str:
             "number": tasks.due,
             "age": seconds(tasks.oldest_due),
         }
-    silences = [each.silent_for for each in tasks.clusters]
-    if all(silence is not None and silence > patience for silence in silences):
+    silences = [each.silent_for for each in tasks.clusters or ()]
+    if silences and all(silence is not None and silence > patience for silence in silences):
         age = min(silence for silence in silences if silence is not None)
         return _("No cluster of task workers has asked for tasks for %(age)s.") % {"age": seconds(age)}
     return ""

@@ -17,6 +17,7 @@ from django_q import cluster
 from django_q.models import OrmQ
 
 from stega.heartbeat import Heartbeat
+from stega.process import name_connections
 from stega.routers import home
 from stega.stopping import Deadline
 
@@ -78,7 +79,9 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
         cluster.Sentinel = partial(Sentinel, self.beat)
         heartbeat = Heartbeat("qcluster")
         heartbeat.start()
+        name_connections("task_worker", ("default", "jobs", "events"))
         self.start()
+        name_connections("qcluster", ("jobs",))  # of the main process alone, which looks at its queue each second
         self.deadline = Deadline()  # a thread, so after the fork
         self.deadline.expire = self.abandon  # type: ignore[method-assign]
         while self.sentinel.is_alive() and not self._is_stuck():

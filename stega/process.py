@@ -5,7 +5,7 @@ import os
 import random
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
@@ -73,7 +73,7 @@ class Process:
 
     def run(self, *, until_idle: bool = False) -> None:
         """Work until `stop()`; with `until_idle`, until a step finds nothing. An outage at the start escapes."""
-        self._name_connections()
+        name_connections(self.name, self.aliases)
         if self.heartbeat:
             self.heartbeat.start()
         try:
@@ -143,11 +143,12 @@ class Process:
             connections[alias].close()
         return random.uniform(0.1, min(BACK_OFF_CAP_SECONDS, 0.1 * 2**self._failures))
 
-    def _name_connections(self) -> None:
-        """Let `pg_stat_activity` say which process a connection belongs to."""
-        for alias in self.aliases:
-            options = connections[alias].settings_dict.setdefault("OPTIONS", {})
-            if options.get("application_name") != self.name:
-                options["application_name"] = self.name
-                if not connections[alias].in_atomic_block:
-                    connections[alias].close()
+
+def name_connections(name: str, aliases: Iterable[str]) -> None:
+    """Let `pg_stat_activity` say which process a connection belongs to."""
+    for alias in aliases:
+        options = connections[alias].settings_dict.setdefault("OPTIONS", {})
+        if options.get("application_name") != name:
+            options["application_name"] = name
+            if not connections[alias].in_atomic_block:
+                connections[alias].close()

@@ -47,6 +47,7 @@ AUDIENCE = "tickets.audience"  # the module that answers `stega.audience`: whom 
 
 # Middleware
 MIDDLEWARE = [
+    "operations.probes.Probes",
     "stega.middleware.RefuseWhatIsNoText",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -68,7 +69,6 @@ SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True
 SECURE_HSTS_SECONDS = 31_536_000 if _https else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _https
-SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$", r"^metrics$"]
 if env.boolean("STEGA_BEHIND_PROXY", False):  # trust X-Forwarded-Proto: only behind a proxy that always sets it
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
@@ -200,7 +200,8 @@ CIRCUIT_FAILURES = env.integer("CIRCUIT_FAILURES", 3, minimum=1)  # temporary fa
 CIRCUIT_PAUSE_SECONDS = env.seconds("CIRCUIT_PAUSE_SECONDS", 5.0)  # before the first probe; doubles with each failure
 CIRCUIT_LONGEST_PAUSE_SECONDS = env.seconds("CIRCUIT_LONGEST_PAUSE_SECONDS", 120.0)  # between probes at most
 
-# Operations: what counts as a problem
+# Operations: who may look, and what counts as a problem
+STEGA_METRICS_TOKEN = env.text("STEGA_METRICS_TOKEN")  # a scrape of /metrics brings it; without one: this machine only
 FACTS_SECONDS = env.seconds("FACTS_SECONDS", 0.9)  # what asking all databases for facts may take; 0 in tests: no limit
 TICKER_DEAD_SECONDS = env.seconds("TICKER_DEAD_SECONDS", 10.0)  # silence of the ticker
 WORKER_BEHIND_SECONDS = env.seconds("WORKER_BEHIND_SECONDS", 60.0)  # how long events may wait for a consumer

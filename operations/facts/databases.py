@@ -12,6 +12,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from operations.facts.reading import Question
+from operations.facts.sessions import is_pooled
 from stega.pgque import bootstrap, client
 from stega.routers import home
 
@@ -71,14 +72,14 @@ def migrations_question(alias: str) -> Question[tuple[str, ...]]:
 def _ask(alias: str) -> Database:
     statement = """
         select clock_timestamp(), current_setting('server_version'),
-            pg_is_in_recovery() or current_setting('transaction_read_only')::boolean, pg_backend_pid(),
+            pg_is_in_recovery() or current_setting('transaction_read_only')::boolean,
             (select count(*) from pg_stat_activity where backend_type = 'client backend'),
             current_setting('max_connections')::integer
     """
     before = timezone.now()
     with connections[alias].cursor() as cursor:
         cursor.execute(statement)
-        at, version, is_read_only, backend_pid, count, limit = cursor.fetchone()
+        at, version, is_read_only, count, limit = cursor.fetchone()
     midway = before + (timezone.now() - before) / 2
     return Database(
         alias=alias,
@@ -87,7 +88,7 @@ def _ask(alias: str) -> Database:
         is_read_only=is_read_only,
         oldest_transaction=_oldest_transaction(alias),
         clock_skew=at - midway,
-        is_pooled=connections[alias].connection.info.backend_pid != backend_pid,
+        is_pooled=is_pooled(alias),
         connections=count,
         max_connections=limit,
         pending_migrations=_pending(alias),

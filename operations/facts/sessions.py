@@ -16,6 +16,14 @@ class Session:
     silent_for: timedelta | None
 
 
+def is_pooled(alias: str) -> bool:
+    """Whether a pooler stands between: it tells a client of another backend than the one that answers."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute("select pg_backend_pid()")
+        (pid,) = cursor.fetchone()
+    return bool(connections[alias].connection.info.backend_pid != pid)
+
+
 def sessions(alias: str) -> tuple[Session, ...]:
     """The other sessions on the alias's database."""
     statement = """

@@ -7,7 +7,7 @@ from django.conf import settings
 from django_q.models import OrmQ, Schedule, Task
 
 from operations.facts.reading import COUNT_LIMIT, Question, clock
-from operations.facts.sessions import Session, sessions
+from operations.facts.sessions import Session, is_pooled, sessions
 
 WINDOW = timedelta(hours=1)
 
@@ -31,8 +31,8 @@ class Tasks:
     succeeded: int
     failed: int
     schedules: tuple[Scheduled, ...]
-    clusters: tuple[Session, ...]
-    """The main processes of the clusters; a living one speaks to its queue each second."""
+    clusters: tuple[Session, ...] | None
+    """The main processes of the clusters; a living one speaks to its queue each second. None: a pooler hides them."""
 
 
 def question() -> Question[Tasks]:
@@ -54,5 +54,11 @@ def _ask() -> Tasks:
         schedules=tuple(
             Scheduled(*row) for row in Schedule.objects.order_by("name").values_list("name", "func", "next_run")
         ),
-        clusters=tuple(each for each in sessions("jobs") if each.application == "qcluster"),
+        clusters=_clusters(),
     )
+
+
+def _clusters() -> tuple[Session, ...] | None:
+    if is_pooled("jobs"):
+        return None
+    return tuple(each for each in sessions("jobs") if each.application == "qcluster")

@@ -159,6 +159,7 @@ def test_each_fault_is_one_problem_by_name(spoilt, name, subject):
         {"queues": log(consumers=[replace(WORKER, pending=0, waiting=HOUR)])},
         {"tasks": replace(TASKS, due=3, oldest_due=SECOND)},
         {"tasks": replace(TASKS, clusters=(session("qcluster", None),))},
+        {"tasks": replace(TASKS, clusters=None)},
         {"tasks": replace(TASKS, clusters=(session("qcluster", HOUR), session("qcluster")))},
         {"tasks": replace(TASKS, schedules=(*TASKS.schedules, Scheduled("another's", "a.b", NOW - HOUR)))},
         {"outbox": replace(OUTBOX, open=2, oldest_open=179 * SECOND)},
@@ -191,6 +192,14 @@ def test_critical_problems_come_first():
     found = problems(facts(**spoilt), NOW)
 
     assert [problem.severity for problem in found] == [Severity.CRITICAL, Severity.WARNING]
+
+
+def test_a_prepared_transaction_is_ended_by_its_name_and_not_by_a_process():
+    left = replace(OLD, pid=0, application="left")
+
+    found = problems(facts(default=replace(DATABASE, oldest_transaction=left)), NOW)
+
+    assert "rollback prepared 'left'" in found[0].remedy
 
 
 def test_problems_are_told_in_the_readers_language():
