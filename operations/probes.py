@@ -125,6 +125,7 @@ class _Shared:
     def latest(self) -> dict[str, Reading[Database]]:
         with self._lock:
             if time.monotonic() >= self._until or not settings.FACTS_SECONDS:
+                databases.known_migrations()
                 self._told = read_all({alias: databases.question(alias) for alias in ALIASES})
                 self._until = time.monotonic() + SHARED_SECONDS
             return self._told

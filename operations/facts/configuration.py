@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from stega import checks
+from stega.pgque import bootstrap
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +40,16 @@ def read() -> Configuration:
         settings.EVENTS_POOLED,
         settings.EVENTS_DIRECT_DATABASE is not None,
     )
+
+
+def engine_file_trouble() -> str:
+    """What is wrong with the script that the bootstrap installs: "" when it agrees with its sources or checksums.
+
+    Starts another process, so not for every scrape.
+    """
+    try:
+        bootstrap.install_script()
+    except (ImproperlyConfigured, OSError) as error:
+        return str(error)
+    is_ours = settings.PGQUE_ENGINE == "builtin"
+    return "pgque.sql is not what its sources make" if is_ours and not bootstrap.is_built() else ""

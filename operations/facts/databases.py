@@ -118,11 +118,14 @@ def _pending(alias: str) -> tuple[str, ...]:
     if alias == client.ALIAS:
         return ()
     applied = MigrationRecorder(connections[alias]).applied_migrations()
-    return tuple(f"{app}.{name}" for app, name in _on_disk() if home(app) == alias and (app, name) not in applied)
+    return tuple(
+        f"{app}.{name}" for app, name in known_migrations() if home(app) == alias and (app, name) not in applied
+    )
 
 
 @cache
-def _on_disk() -> tuple[tuple[str, str], ...]:
+def known_migrations() -> tuple[tuple[str, str], ...]:
+    """App and name of every migration of this code."""
     loader = MigrationLoader(None)
     return tuple(sorted(set(loader.graph.nodes)))
 

@@ -50,17 +50,17 @@ class Question(Generic[Told]):
     ask: Callable[[], Told]
 
 
-def read(question: Question[Value]) -> Reading[Value]:
-    """The answer within FACTS_SECONDS. Never raises for what a database does or fails to do."""
-    return read_all({"": question})[""]
+def read(question: Question[Value], seconds: float | None = None) -> Reading[Value]:
+    """The answer within `seconds`, FACTS_SECONDS unless given. Never raises for what a database does or fails to do."""
+    return read_all({"": question}, seconds)[""]
 
 
-def read_all(questions: Mapping[str, Question[Any]]) -> dict[str, Reading[Any]]:
-    """Every answer within FACTS_SECONDS: one thread per alias asks its questions one after the other.
+def read_all(questions: Mapping[str, Question[Any]], seconds: float | None = None) -> dict[str, Reading[Any]]:
+    """Every answer within `seconds`: one thread per alias asks its questions one after the other.
 
     A database that hangs keeps its thread; until it lets go, further questions are answered "silent" at once.
     """
-    seconds = settings.FACTS_SECONDS
+    seconds = seconds if settings.FACTS_SECONDS and seconds else settings.FACTS_SECONDS
     if not seconds:
         return {name: _answer(question, None) for name, question in questions.items()}
     deadline = time.monotonic() + seconds
