@@ -101,6 +101,7 @@ def _urgency(outcome: Exception) -> tuple[int, float]:
 def _deliver(notice: Notice, *, is_last: bool) -> None:
     if notice.skip:
         Delivery.objects.skip(notice)
+        logger.info("Does not tell %s by %s: %s", notice.recipient, notice.channel, notice.skip)
         return
     message_id = email.message_id(notice.event_key, notice.recipient) if notice.channel == Channel.EMAIL else ""
     claim = Delivery.objects.claim(notice, message_id)
@@ -162,6 +163,7 @@ class _Attempt:
             _sent.append(self.claim)
             _write_down_sent()
             Circuit.objects.record_success(line, admission)
+            logger.info("Told %s %s", self, self.message_id)
 
     def _fail_for_now(self, failure: TemporaryFailure, pause: float) -> None:
         if self.claim.is_old:

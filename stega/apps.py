@@ -1,4 +1,7 @@
+import logging
+
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class StegaConfig(AppConfig):
@@ -6,4 +9,8 @@ class StegaConfig(AppConfig):
     verbose_name = "Stega"
 
     def ready(self) -> None:
-        from stega import checks  # noqa: F401 - registers the system checks
+        from stega import checks, logs  # noqa: F401 - registers the system checks
+
+        if settings.STEGA_LOG_FORMAT == "json":
+            logging.captureWarnings(True)
+            logs.tell_crashes()

@@ -1,8 +1,42 @@
-"""What the log does not need to say at length."""
+"""How a log line looks: a line for people or a JSON object for machines, each with what it is about."""
 
+import json
 import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType, TracebackType
 
 from stega.outages import is_outage
+from stega.text import clean
+
+_about: ContextVar[Mapping[str, str]] = ContextVar("log_about", default=MappingProxyType({}))
+
+
+@contextmanager
+def about(**fields: object) -> Iterator[None]:
+    """Add fields such as `event_key` to every line within. Names and keys alone, never a payload or a secret."""
+    token = _about.set({**_about.get(), **_texts(fields)})
+    try:
+        yield
+    finally:
+        _about.reset(token)
+
+
+def begin(**fields: object) -> None:
+    """Every further line of this thread is about these fields alone, until the next `begin`."""
+    _about.set(_texts(fields))
+
+
+def _texts(fields: Mapping[str, object]) -> dict[str, str]:
+    return {name: clean(str(value), 200) for name, value in fields.items() if value is not None}
 
 
 class OneLine(logging.Filter):
@@ -16,3 +50,56 @@ class OneLine(logging.Filter):
         if getattr(record, "status_code", 500) < 500:
             record.exc_info = record.exc_text = None
         return True
+
+
+class Line(logging.Formatter):
+    """A line for people; what it is about stands at its end."""
+
+    def __init__(self) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        told = " ".join(f"{name}={value}" for name, value in _about.get().items())
+        return super().formatMessage(record) + (f" [{told}]" if told else "")
+
+
+class Json(logging.Formatter):
+    """One JSON object per line; what it is about are fields of their own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        error = self.formatException(record.exc_info) if record.exc_info else None
+        return json_line(record.levelname, record.name, record.getMessage(), error, record.created)
+
+
+def json_line(level: str, logger: str, message: str, error: str | None = None, at: float | None = None) -> str:
+    told = {
+        "at": datetime.fromtimestamp(time.time() if at is None else at, UTC).isoformat(timespec="milliseconds"),
+        "level": level,
+        "logger": logger,
+        "process": _process(),
+        "pid": os.getpid(),
+        "message": message,
+        **_about.get(),
+    }
+    return json.dumps(told | ({"error": error} if error else {}), ensure_ascii=False)
+
+
+def tell_crashes() -> None:
+    """Let the last words of a process that a bug ends be one JSON object as well."""
+
+    def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            return
+        words = clean("".join(traceback.format_exception(kind, error, trace)), 10_000)
+        sys.stderr.write(json_line("CRITICAL", __name__, f"ended by {kind.__name__}", words) + "\n")
+
+    sys.excepthook = tell
+
+
+@cache
+def _process() -> str:
+    """The management command, or the program."""
+    program, *arguments = (Path(argument) for argument in sys.argv or ["python"])
+    if program.stem == "manage" and arguments:
+        return str(arguments[0])
+    return program.parent.name if program.stem == "__main__" else program.stem

@@ -1,12 +1,36 @@
 """What no page can make anything of is refused at the door."""
 
 import codecs
+import re
+import uuid
 from collections.abc import Callable
 
 from django.core.exceptions import BadRequest
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
+
+from stega import logs
+
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class NameRequest:
+    """Gives each request an id, that of the proxy before us when it brings one: in every log line, and in the answer.
+
+    The first of all, so that it names what the others refuse.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        given = request.META.get("HTTP_X_REQUEST_ID", "")
+        name = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        logs.begin(request_id=name)
+        response = self.get_response(request)
+        response["X-Request-ID"] = name
+        return response
 
 
 class RefuseWhatIsNoText:

@@ -22,6 +22,7 @@ from django.db.models.functions import Now
 from django.utils.module_loading import import_string
 from django_q.tasks import async_task  # noqa: TID251 - the one place that may
 
+from stega import logs
 from stega.bounded import BoundedCaller
 from stega.models import OutboxEntry
 from stega.outages import is_outage
@@ -62,8 +63,17 @@ def enqueue_many(task: str, rows: Iterable[tuple[uuid.UUID, Sequence[Any]]]) -> 
     rows = list(rows)
     new = OutboxEntry.objects.add(task, rows) if rows else []
     if new:
-        transaction.on_commit(lambda: relay_now(task, new), using=DEFAULT_DB_ALIAS, robust=True)
+        transaction.on_commit(lambda: _committed(task, new), using=DEFAULT_DB_ALIAS, robust=True)
     return len(new)
+
+
+def _committed(task: str, keys: Sequence[uuid.UUID]) -> None:
+    for key in keys[:PAGE]:
+        with logs.about(event_key=key):
+            logger.info("Promised %s", task)
+    if len(keys) > PAGE:
+        logger.info("Promised %s %d times more", task, len(keys) - PAGE)
+    relay_now(task, keys)
 
 
 @contextmanager
@@ -98,17 +108,18 @@ def relay_now(task: str, keys: Sequence[uuid.UUID]) -> None:
 def sweep() -> dict[str, int]:
     """Relay what the fast path missed; run by a schedule each minute, by any number of clusters at once.
 
-    An entry relayed twice is performed twice at worst, which every later step survives.
+    An entry relayed twice is performed twice at worst, which every later step survives. One that was relayed and never
+    done gets a task of its own: it may have shared one with an entry that ends its worker.
     """
-    due = OutboxEntry.objects.due().values_list("task", "key")[:SWEEP_LIMIT]
-    keys_by_task: dict[str, list[uuid.UUID]] = {}
-    for task, key in due:
-        keys_by_task.setdefault(task, []).append(key)
-    for task, keys in keys_by_task.items():
+    due = OutboxEntry.objects.due().values_list("task", "relayed_at", "key")[:SWEEP_LIMIT]
+    keys_by_kind: dict[tuple[str, int], list[uuid.UUID]] = {}
+    for task, relayed_at, key in due:
+        keys_by_kind.setdefault((task, 1 if relayed_at else PAGE), []).append(key)
+    for (task, page), keys in keys_by_kind.items():
         for start in range(0, len(keys), 500):
-            _enqueue_tasks(task, keys[start : start + 500])
+            _enqueue_tasks(task, keys[start : start + 500], page)
             OutboxEntry.objects.mark_relayed(keys[start : start + 500])
-    return {"relayed": sum(map(len, keys_by_task.values()))}
+    return {"relayed": sum(map(len, keys_by_kind.values()))}
 
 
 def perform(*keys: str) -> dict[str, Any]:
@@ -122,7 +133,8 @@ def perform(*keys: str) -> dict[str, Any]:
     faults: list[Exception] = []
     for key in keys:
         try:
-            results.append(_perform(key))
+            with logs.about(event_key=key):
+                results.append(_perform(key))
         except Exception as error:
             if is_outage(error):
                 raise
@@ -138,11 +150,12 @@ def prune(days: int = 30) -> dict[str, int]:
     return {"pruned": pruned}
 
 
-def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID]) -> None:
-    for start in range(0, len(keys), PAGE):
-        page = [str(key) for key in keys[start : start + PAGE]]
-        name = f"{task} {page[0]}" if len(page) == 1 else f"{task} of {len(page)} entries"
-        async_task("stega.outbox.perform", *page, task_name=name[:100])
+def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID], page: int | None = None) -> None:
+    page = page or PAGE
+    for start in range(0, len(keys), page):
+        together = [str(key) for key in keys[start : start + page]]
+        name = f"{task} {together[0]}" if len(together) == 1 else f"{task} of {len(together)} entries"
+        async_task("stega.outbox.perform", *together, task_name=name[:100])
 
 
 def _perform(key: str) -> dict[str, Any]:
@@ -156,6 +169,7 @@ def _perform(key: str) -> dict[str, Any]:
             raise
         return {"failed": clean(repr(error), 500)}
     OutboxEntry.objects.filter(pk=entry.pk).update(done_at=Now(), failed_at=None)
+    logger.info("Task %s is done", entry.task)
     return result
 
 

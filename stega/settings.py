@@ -47,6 +47,7 @@ AUDIENCE = "tickets.audience"  # the module that answers `stega.audience`: whom 
 
 # Middleware
 MIDDLEWARE = [
+    "stega.middleware.NameRequest",
     "operations.probes.Probes",
     "stega.middleware.RefuseWhatIsNoText",
     "django.middleware.security.SecurityMiddleware",
@@ -257,12 +258,13 @@ SLACK_TIMEOUT_SECONDS = env.integer("SLACK_TIMEOUT_SECONDS", 5, minimum=1)
 SLACK_PACE_SECONDS = env.seconds("SLACK_PACE_SECONDS", 1.0)  # between two posts to one webhook: Slack's own limit
 
 # Logging
+STEGA_LOG_FORMAT = env.choice("STEGA_LOG_FORMAT", "line", ("line", "json"))  # gunicorn.conf.py reads it too
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(levelname)s %(name)s: %(message)s"}},
+    "formatters": {"line": {"()": "stega.logs.Line"}, "json": {"()": "stega.logs.Json"}},
     "filters": {"one_line": {"()": "stega.logs.OneLine"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["one_line"]}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": STEGA_LOG_FORMAT, "filters": ["one_line"]}},
     "root": {"handlers": ["console"], "level": env.choice("STEGA_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING"))},
     "loggers": {name: {"handlers": [], "propagate": True} for name in ("django", "django.server", "django-q")},
 }

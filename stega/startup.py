@@ -8,6 +8,8 @@ from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import InterfaceError, OperationalError, connections
 
+from stega import env, logs
+
 VARIABLES = {"default": "DATABASE_URL", "jobs": "JOBS_DATABASE_URL", "events": "EVENTS_DATABASE_URL"}
 
 
@@ -35,7 +37,11 @@ def require_web() -> None:
 
 
 def refuse(message: str, exit_code: int = 1) -> None:
-    print(f"stega: {message}", file=sys.stderr)  # noqa: T201 - this is the command's own voice
+    if env.text("STEGA_LOG_FORMAT") == "json":
+        message = logs.json_line("CRITICAL", __name__, message)
+    else:
+        message = f"stega: {message}"
+    print(message, file=sys.stderr)  # noqa: T201 - this is the command's own voice
     sys.exit(exit_code)
 
 

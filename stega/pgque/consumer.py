@@ -16,6 +16,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
+from stega import logs
 from stega.models import MessageInHand
 from stega.outages import is_outage
 from stega.pgque import catalogue, client, session
@@ -239,10 +240,15 @@ class Consumer(Process):
 
     def _handle(self, event: client.Event, batch_id: int) -> Failure | None:
         """Call the handler; None when the message is done. An outage escapes: the batch comes again."""
+        with logs.about(event_key=event.extra1 or None, event_id=event.id):
+            return self._outcome(event, batch_id)
+
+    def _outcome(self, event: client.Event, batch_id: int) -> Failure | None:
         try:
             handler = self._handler(event.type)
             if handler:
                 handler(_message(event, batch_id))
+                logger.info("Handled %s", event.type)
             return None
         except Rejected as error:
             return self._failed(event, str(error), None)

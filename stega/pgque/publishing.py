@@ -1,11 +1,15 @@
 """Publishing: the task worker's way to put an event on the queue."""
 
+import logging
 import uuid
 from typing import Any
 
 from django.conf import settings
 
+from stega import logs
 from stega.pgque import catalogue, client
+
+logger = logging.getLogger(__name__)
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:stega:event")
 
@@ -22,4 +26,7 @@ def publish(event_type: str, payload: dict[str, Any], key: uuid.UUID) -> int:
     ledger tells nobody again. Raises BadPayload; OperationalError while `events` is away (the task then stays queued).
     """
     catalogue.check(event_type, payload)
-    return client.insert_event(settings.PGQUE_QUEUE, event_type, payload, str(key))
+    event_id = client.insert_event(settings.PGQUE_QUEUE, event_type, payload, str(key))
+    with logs.about(event_key=key, event_id=event_id):
+        logger.info("Published %s", event_type)
+    return event_id

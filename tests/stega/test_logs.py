@@ -1,13 +1,24 @@
-"""stega/logs.py: a traceback is for faults of the code."""
+"""stega/logs.py: what a line says, for people and for machines."""
 
+import json
 import logging
+import subprocess
 import sys
 
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import OperationalError
 
-from stega.logs import OneLine
+from stega import logs
+from stega.logs import Json, Line, OneLine
+
+
+@pytest.fixture(autouse=True)
+def about_nothing():
+    """Lines are about nothing: the last request of an earlier test is not that of this one."""
+    logs.begin()
+    yield
+    logs.begin()
 
 
 def record_of(error, **extra):
@@ -32,3 +43,55 @@ def test_a_database_that_is_away_is_one_line_with_its_words():
 @pytest.mark.parametrize("status", [400, 403, 404])
 def test_a_refused_request_is_one_line(status):
     assert record_of(PermissionDenied("no"), status_code=status) == "It failed: x"
+
+
+def record(message="It happened", **fields):
+    return logging.makeLogRecord({"msg": message, "levelname": "INFO", "name": "stega.any", **fields})
+
+
+def test_a_json_line_is_one_object_with_what_it_is_about():
+    with logs.about(event_key="k-1", nothing=None), logs.about(event_id=7):
+        line = Json().format(record("Two\nlines and an emoji \N{PARTY POPPER}"))
+
+    told = json.loads(line)
+    assert "\n" not in line
+    assert told["message"] == "Two\nlines and an emoji \N{PARTY POPPER}"
+    assert (told["event_key"], told["event_id"], told["level"], told["logger"]) == ("k-1", "7", "INFO", "stega.any")
+    assert "nothing" not in told
+    assert told["at"].endswith("+00:00")
+
+
+def test_a_json_line_holds_the_traceback():
+    try:
+        raise ValueError("a bug")
+    except ValueError:
+        told = json.loads(Json().format(record(exc_info=sys.exc_info())))
+
+    assert told["error"].startswith("Traceback")
+
+
+def test_a_line_for_people_ends_with_what_it_is_about():
+    with logs.about(event_key="k-1"):
+        assert Line().format(record()) == "INFO stega.any: It happened [event_key=k-1]"
+
+
+def test_what_a_line_is_about_ends_with_its_block():
+    logs.begin(request_id="r-1")
+
+    with logs.about(event_key="k-1"):
+        pass
+
+    assert Line().format(record()).endswith("[request_id=r-1]")
+
+
+@pytest.mark.parametrize("ends", ["raise ValueError('a bug')", "refuse('a wrong setting')"])
+def test_the_last_words_of_a_process_are_one_json_object(ends, monkeypatch):
+    monkeypatch.setenv("STEGA_LOG_FORMAT", "json")
+    script = f"import django; django.setup()\nfrom stega.startup import refuse\n{ends}"
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "stega.settings")
+
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+
+    (line,) = ended.stderr.splitlines()
+    assert ended.returncode == 1
+    assert json.loads(line)["level"] == "CRITICAL"

@@ -66,3 +66,25 @@ def test_who_is_signed_in_is_not_sent_round_in_a_circle(page):
     response = page.get("/accounts/login/?next=/accounts/login/")
 
     assert (response.status_code, response["Location"]) == (302, "/")
+
+
+@pytest.mark.parametrize("given", ["abc-123", "A.b_c", "x" * 64])
+def test_a_request_keeps_the_id_that_a_proxy_gave_it(given):
+    assert Client().get("/accounts/login/", headers={"x-request-id": given})["X-Request-ID"] == given
+
+
+@pytest.mark.parametrize("given", ["", "x" * 65, "two words", "line\nbreak", "é", '"quoted"'])
+def test_a_request_gets_an_id_of_its_own_when_there_is_none_to_keep(given):
+    answers = [Client().get("/accounts/login/", headers={"x-request-id": given}) for _ in range(2)]
+
+    names = {answer["X-Request-ID"] for answer in answers}
+    assert len(names) == 2
+    assert given not in names
+
+
+def test_what_is_refused_at_the_door_has_an_id_too():
+    refused = Client().post(
+        "/accounts/login/", "a=b", content_type="application/x-www-form-urlencoded; charset=latin-1"
+    )
+
+    assert (refused.status_code, bool(refused["X-Request-ID"])) == (400, True)

@@ -193,6 +193,16 @@ def test_an_entry_relayed_long_ago_and_never_done_is_relayed_again(entry):
     assert outbox.sweep() == {"relayed": 1}
 
 
+def test_entries_that_shared_a_task_which_was_never_done_are_relayed_one_by_one():
+    with transaction.atomic():
+        outbox.enqueue_many("note", [(uuid.uuid4(), (number,)) for number in range(3)])
+    OutboxEntry.objects.update(relayed_at=timezone.now() - timedelta(seconds=901))
+
+    outbox.sweep()
+
+    assert [len(package.task["args"]) for package in OrmQ.objects.all()] == [1, 1, 1]
+
+
 def test_an_entry_that_commits_late_is_not_overlooked_by_the_sweep(entry):
     """The order of ids is not the order of commits: a younger entry is swept first, then the older id appears."""
     OutboxEntry.objects.update(created_at=timezone.now() - timedelta(seconds=60))
