@@ -197,6 +197,7 @@ def test_entries_that_shared_a_task_which_was_never_done_are_relayed_one_by_one(
     with transaction.atomic():
         outbox.enqueue_many("note", [(uuid.uuid4(), (number,)) for number in range(3)])
     OutboxEntry.objects.update(relayed_at=timezone.now() - timedelta(seconds=901))
+    OrmQ.objects.all().delete()
 
     outbox.sweep()
 
