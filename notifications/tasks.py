@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from django.conf import settings
-from django.utils import timezone
+from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 
 from notifications.models import Delivery
@@ -18,8 +18,7 @@ def prune_ledger(days: int = 90) -> dict[str, int]:
     A row stays open when its event ended elsewhere, as one does that kills its worker. Two statements, each its own
     transaction; safe to repeat, at any time.
     """
-    now = timezone.now()
-    lost = now - timedelta(seconds=settings.DELIVERY_MAX_AGE_SECONDS) - GRACE
+    lost = Now() - timedelta(seconds=settings.DELIVERY_MAX_AGE_SECONDS) - GRACE
     closed = Delivery.objects.open().filter(created_at__lt=lost).give_up(gettext_noop("Its event comes no more"))
-    pruned, _ = Delivery.objects.closed().filter(created_at__lt=now - timedelta(days=days)).delete()
+    pruned, _ = Delivery.objects.closed().filter(created_at__lt=Now() - timedelta(days=days)).delete()
     return {"closed": closed, "pruned": pruned}

@@ -16,6 +16,7 @@ from django.db import DatabaseError, InterfaceError, connections
 from django_q import cluster
 from django_q.models import OrmQ
 
+from stega import schedules
 from stega.heartbeat import Heartbeat
 from stega.process import name_connections
 from stega.routers import home
@@ -25,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 STUCK_SECONDS = 10.0
 """How long work may lie before workers that all are idle: one of them died with the queue's lock in its hand."""
+
+SCHEDULES_SECONDS = 60.0
+"""Between two looks at schedules that a wrong clock has put off."""
 
 
 class Sentinel(cluster.Sentinel):  # type: ignore[misc]  # django-q2 ships no types
@@ -71,6 +75,7 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.beat = Value("d", time.monotonic(), lock=False)
+        self.schedules_seen_at = time.monotonic()
         self.is_asked_to_stop = False
         self.deadline: Deadline | None = None
 
@@ -113,8 +118,12 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
             os.kill(self.sentinel.pid, signal.SIGKILL)
 
     def _reaches_its_queue(self) -> bool:
+        """Whether it does; on the way, once in a while, it looks after the schedules."""
         try:
             OrmQ.objects.exists()
+            if time.monotonic() - self.schedules_seen_at > SCHEDULES_SECONDS:
+                schedules.bring_back()
+                self.schedules_seen_at = time.monotonic()
         except (DatabaseError, InterfaceError):
             connections[home("django_q")].close()
             return False

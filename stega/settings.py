@@ -161,6 +161,7 @@ Q_CLUSTER: dict[str, Any] = {
     "name": "stega",
     "label": "django-q2",
     "orm": "jobs",
+    "broker_class": "stega.broker.Broker",
     "workers": env.integer("TASK_WORKERS", 2, minimum=1),
     "timeout": env.integer("TASK_TIMEOUT_SECONDS", 40, minimum=1),
     "retry": env.integer("TASK_RETRY_SECONDS", 60, minimum=1),  # longer than the timeout: stega.E003

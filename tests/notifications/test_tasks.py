@@ -46,3 +46,13 @@ def test_a_row_whose_event_ended_elsewhere_says_so(state):
 
     lost.refresh_from_db()
     assert (lost.state, lost.reason) == (State.GIVEN_UP, "Its event comes no more")
+
+
+@pytest.mark.parametrize("state", [State.SENT, State.PENDING])
+def test_the_clock_of_the_process_closes_and_deletes_nothing(state, monkeypatch):
+    kept = delivery(state, days=1)
+    now = timezone.now()
+    monkeypatch.setattr("django.utils.timezone.now", lambda: now + timedelta(days=1000))
+
+    assert prune_ledger() == {"closed": 0, "pruned": 0}
+    assert Delivery.objects.get(pk=kept.pk).state == state

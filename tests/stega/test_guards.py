@@ -28,6 +28,25 @@ SOURCES = [
             set(),
             "share it in a module",
         ),
+        (
+            r"\btime\.time\(\)",
+            {"stega/procfile.py", "stega/logs.py"},
+            "time.monotonic() for spans; for moments the database's clock",
+        ),
+        (
+            r"\btimezone\.now\(\)",
+            {
+                "stega/templatetags/moments.py",
+                "tickets/templatetags/desk.py",
+                "stega/management/commands/pgque_vendor.py",
+                "accounts/actions.py",
+                "notifications/channels/slack.py",
+                "operations/probes.py",
+                "operations/management/commands/doctor.py",
+                "operations/facts/databases.py",
+            },
+            "a host's clock may jump: ask the database",
+        ),
         (r"on_commit\((?![^\n]*using=)", set(), "name the alias: on_commit(..., using=...)"),
     ],
 )

@@ -111,3 +111,25 @@ def test_a_cluster_that_was_off_for_hours_runs_a_missed_period_once():
         run_schedules()
 
     assert OrmQ.objects.count() == 1
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=1), timedelta(days=-1)])
+def test_schedules_go_on_after_the_clock_of_a_host_has_jumped(monkeypatch, ahead):
+    schedules.install()
+    now = timezone.now
+    with monkeypatch.context() as jumped:
+        jumped.setattr("django.utils.timezone.now", lambda: now() + ahead)
+        run_schedules()
+
+    schedules.bring_back()
+
+    assert Schedule.objects.get(name="outbox sweep").next_run <= now() + timedelta(minutes=1)
+    assert Schedule.objects.get(name="weekly activity report").next_run <= now() + timedelta(days=7)
+
+
+def test_a_schedule_that_is_as_it_should_be_is_not_brought_back():
+    schedules.install()
+    before = set(Schedule.objects.values_list("name", "next_run"))
+
+    assert schedules.bring_back() == 0
+    assert set(Schedule.objects.values_list("name", "next_run")) == before
