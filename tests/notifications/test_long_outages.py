@@ -78,6 +78,18 @@ def test_a_mail_server_that_refuses_for_hours_dead_letters_nothing_and_gets_ever
     assert retries(queue) == []
 
 
+def test_what_only_waits_for_its_turn_to_probe_becomes_no_dead_letter(queue, workers, mailbox, settings):
+    settings.PGQUE_MAX_RETRIES = 3
+    client.set_queue_config(queue, "max_retries", "3")
+    mailbox.rcpt = lambda address: "451 4.3.0 out of order"
+    welcome(queue, 8)
+
+    work_for(workers, queue, 6 * HOUR)
+
+    assert dead_letters(queue) == {}
+    assert Delivery.objects.filter(state=State.PENDING).count() == 8
+
+
 def test_what_is_not_tried_costs_no_attempt(queue, workers, mailbox):
     mailbox.rcpt = lambda address: "451 4.3.0 out of order"
     welcome(queue)
