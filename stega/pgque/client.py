@@ -262,13 +262,9 @@ def engine_version() -> str | None:
 
 
 def install(script: str) -> None:
-    """Run an engine's install script and give this connection's role its rights, in one transaction."""
+    """Run an engine's install script in one transaction; this connection's role owns what it makes."""
     with transaction.atomic(using=ALIAS), connections[ALIAS].cursor() as cursor:
         cursor.execute(script)
-        cursor.execute("select current_user")
-        (role,) = cursor.fetchone()
-        if not _value("select pg_has_role(current_user, 'pgque_admin', 'member')"):
-            cursor.execute(f"grant pgque_admin to {connections[ALIAS].ops.quote_name(role)}")
 
 
 def mark_script(checksum: str) -> None:
