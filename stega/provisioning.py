@@ -48,12 +48,22 @@ def _make_roles(alias: str, roles: Mapping[str, str], passwords: Mapping[str, st
     for kind, role in roles.items():
         password = passwords.get(kind, "")
         if role not in there:
-            _execute(alias, "create role {} login", role)
+            _make_role(alias, role)
             done.append(f"created role {role}{'' if password else ', without a password'}")
         if password and (reset or role not in there):
             _set_password(alias, role, password)
             done.append(f"set the password of {role}")
     return done
+
+
+def _make_role(alias: str, role: str) -> None:
+    try:
+        _rows(alias, f"create role {_quoted(alias, role)} login")
+    except ProgrammingError:
+        raise ImproperlyConfigured(
+            f"on {alias} there is no role {role}, and this connection may not make one: make it as an administrator "
+            "(create role ... login), and run the command again."
+        ) from None
 
 
 def _set_password(alias: str, role: str, password: str) -> None:
@@ -161,10 +171,6 @@ def _actual(alias: str, names: Mapping[str, str]) -> Iterable[Grant]:
     """
     for role, *rest in _rows(alias, statement, {"schema": SCHEMAS[alias], "roles": list(names)}):
         yield Grant(names[role] if role else PUBLIC, *rest)
-
-
-def _execute(alias: str, statement: str, name: str) -> None:
-    _rows(alias, statement.format(_quoted(alias, name)))
 
 
 def _quoted(alias: str, name: str) -> str:

@@ -229,6 +229,31 @@ def test_what_cannot_be_taken_back_is_refused_by_name(installation):
             superuser.execute(f"alter role {role} nocreatedb")
 
 
+def test_an_owner_who_may_not_make_roles_is_told_which_one_is_missing(installation):
+    def let(may):
+        for server in servers.by_alias.values():
+            with psycopg.connect(server.url(), autocommit=True) as superuser:
+                superuser.execute(f"alter role {installation.name} {may}")
+
+    let("nocreaterole")
+    try:
+        again = installation.provision()
+        with pytest.raises(AssertionError, match=r"on default there is no role other_web, .* make it as an admin"):
+            installation.manage("provision_roles", "--prefix=other")
+    finally:
+        let("createrole")
+
+    assert "default: nothing to change" in again
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "monitor"])
+def test_each_kind_can_tell_that_its_databases_are_prepared(installation, kind):
+    question = ["pgque_status"] if kind == "ticker" else ["migrate", "--check"]
+    urls = {VARIABLES[alias]: installation.url(alias, installation.role(kind)) for alias in VARIABLES}
+
+    installation.manage(*question, **urls)
+
+
 def test_a_password_is_neither_printed_nor_sent_as_it_is(installation):
     with psycopg.connect(servers.app.url(), autocommit=True) as superuser:
         superuser.execute("alter system set log_statement = 'all'")
