@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
 NOTIFICATION_WORKER = "notification_worker"
 """The plain consumer that tells people by e-mail and Slack."""
 
@@ -13,9 +15,10 @@ SLA_BREACH_DISPATCHER = "sla_breach_dispatcher"
 
 @dataclass(frozen=True)
 class EventType:
-    """A type is named `noun.past_participle`; a field's type is that of its JSON value."""
+    """A type is named `noun.past_participle`; a field's type is that of its JSON value. `meaning` is a msgid."""
 
     name: str
+    meaning: str
     payload: Mapping[str, type | tuple[type, ...]]
     publisher: str
     consumers: tuple[str, ...]
@@ -28,36 +31,42 @@ EVENT_TYPES: dict[str, EventType] = {
     for event_type in (
         EventType(
             "ticket.welcome",
+            gettext_noop("Somebody has signed in for the first time."),
             {"user_id": int, "email": str, "display_name": str},
             "accounts.tasks.send_welcome_notification",
             (NOTIFICATION_WORKER,),
         ),
         EventType(
             "ticket.sla_breached",
+            gettext_noop("A ticket was still open at the end of its deadline. Once per ticket and deadline."),
             {"ticket_id": int, "title": str, "priority": str, "product_name": str, "elapsed_hours": int},
             "tickets.tasks.publish_sla_breached",
             (SLA_BREACH_DISPATCHER,),
         ),
         EventType(
             "report.weekly_ready",
+            gettext_noop("The numbers of a product's week are there: each Monday, for each product."),
             {"product_id": int, "product_name": str, "period": str, "stats": dict},
             "tickets.tasks.publish_weekly_report",
             (NOTIFICATION_WORKER,),
         ),
         EventType(
             "ticket.created",
+            gettext_noop("A ticket was opened."),
             {"ticket_id": int, "title": str, "priority": str, "product_name": str},
             "tickets.tasks.publish_ticket_created",
             (),
         ),
         EventType(
             "ticket.assigned",
+            gettext_noop("A ticket has a new assignee, by their own choice or another's."),
             {"ticket_id": int, "title": str, "assignee_id": int, "actor_id": (int, type(None))},
             "tickets.tasks.publish_ticket_assigned",
             (NOTIFICATION_WORKER,),
         ),
         EventType(
             "ticket.status_changed",
+            gettext_noop("A ticket has a new status. Being resolved is an event of its own."),
             {
                 "ticket_id": int,
                 "title": str,
@@ -70,12 +79,14 @@ EVENT_TYPES: dict[str, EventType] = {
         ),
         EventType(
             "ticket.comment_added",
+            gettext_noop("A ticket has a new public comment."),
             {"ticket_id": int, "title": str, "comment_id": int, "author_id": int},
             "tickets.tasks.publish_ticket_comment_added",
             (NOTIFICATION_WORKER,),
         ),
         EventType(
             "ticket.resolved",
+            gettext_noop("A ticket was resolved."),
             {"ticket_id": int, "title": str, "actor_id": (int, type(None))},
             "tickets.tasks.publish_ticket_resolved",
             (NOTIFICATION_WORKER,),
