@@ -8,10 +8,12 @@ PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 PYTHON = .venv/bin/python
 VENV = .venv/stega-installed
 
-.PHONY: help run test check bench bench-engine soak-engine chaos fmt build-sql messages clean
+.PHONY: help install run test check bench bench-engine soak-engine chaos fmt build-sql messages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+install: $(VENV) ## make .venv with everything in it; the other targets do it on their own
 
 run: $(VENV) ## run all of Stega on this machine; PORT=8123 takes another port
 	@exec env STEGA_DEBUG="$${STEGA_DEBUG-1}" STEGA_BASE_URL="$${STEGA_BASE_URL-http://127.0.0.1:$(PORT)}" \

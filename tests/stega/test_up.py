@@ -35,11 +35,11 @@ def up(folder):
     """Start `manage.py up` on a free port; what is left of it ends with the test."""
     started = []
 
-    def up(port=None, saying=READY):
+    def up(*options, port=None, saying=READY):
         port = port or free_port()
         env = {name: value for name, value in os.environ.items() if name not in VARIABLES.values()}
         env |= {"STEGA_DEBUG": "1", "PYTHONUNBUFFERED": "1"}
-        command = [sys.executable, "manage.py", "up", "--port", str(port)]
+        command = [sys.executable, "manage.py", "up", "--port", str(port), *options]
         process = RunningProcess(*command, env=env, cwd=folder)
         process.port = port
         started.append(process)
@@ -91,6 +91,12 @@ def test_it_answers_and_runs_every_process_with_two_sla_workers(up):
     assert "Sign in as customer, agent or admin; the password is demo." in running.output
 
 
+def test_some_processes_can_be_left_to_be_started_by_hand(up):
+    running = up("--only", "web", "sla")
+
+    wait_until(lambda: names_in(running.output) == {"web", "sla.1", "sla.2"}, timeout=30)
+
+
 def test_ctrl_c_ends_every_process_and_exits_with_0(up, folder):
     running = up()
 
@@ -133,7 +139,7 @@ def test_a_start_after_a_killed_one_cleans_up_and_answers(up, folder):
     leftovers = child(killed.pid, "gunicorn")
     os.kill(killed.pid, signal.SIGKILL)
 
-    up(killed.port)
+    up(port=killed.port)
 
     assert not leftovers.is_running()
 
@@ -148,6 +154,6 @@ def test_a_second_start_from_the_same_folder_is_refused(up):
 
 def test_a_busy_port_is_refused_with_a_remedy(up):
     with socket.create_server(("127.0.0.1", 0)) as busy:
-        refused = up(busy.getsockname()[1], saying="make run PORT=")
+        refused = up(port=busy.getsockname()[1], saying="make run PORT=")
 
         assert refused.wait() == 1

@@ -46,12 +46,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=port_number, default=8000, help="TCP port of the web (default: %(default)s)")
+        parser.add_argument(
+            "--only",
+            nargs="+",
+            choices=list(commands(settings.BASE_DIR / "Procfile", {})),
+            help="run these processes alone, and start the others by hand",
+        )
 
-    def handle(self, *, port: int, **options: Any) -> None:
+    def handle(self, *, port: int, only: list[str] | None, **options: Any) -> None:
         cleanup = ExitStack()
         with on_signals(_interrupt):
             try:
-                ended = self._up(port, cleanup)
+                ended = self._up(port, only, cleanup)
             except KeyboardInterrupt:
                 ended = None
             except (embedded.EmbeddedError, OSError) as error:
@@ -63,7 +69,7 @@ class Command(BaseCommand):
             raise CommandError(f"{ended}; everything else was stopped.")
         self.stdout.write("Stega has stopped. The data stays for the next start.")
 
-    def _up(self, port: int, cleanup: ExitStack) -> str | None:
+    def _up(self, port: int, only: list[str] | None, cleanup: ExitStack) -> str | None:
         """Prepare everything and run until a process ends by itself; what is to be undone goes on `cleanup`."""
         cleanup.enter_context(_only_one(settings.STEGA_DATA_DIR))
         end_leftovers(settings.BASE_DIR)
@@ -73,8 +79,10 @@ class Command(BaseCommand):
         self._prepare()
         runner = Runner(settings.BASE_DIR, _environment(port), sys.stdout)
         for name, command in commands(settings.BASE_DIR / "Procfile", REPLICAS).items():
-            runner.add(name, command)
-        threading.Thread(target=self._welcome, args=[port], daemon=True).start()
+            if only is None or name.split(".")[0] in only:
+                runner.add(name, command)
+        if only is None or "web" in only:
+            threading.Thread(target=self._welcome, args=[port], daemon=True).start()
         return runner.run()
 
     def _start_postgresql(self, cleanup: ExitStack) -> None:
