@@ -21,11 +21,18 @@ TICK = (
     *("ticker", "maint", "maint_retry_events", "maint_rotate_tables_step1", "maint_rotate_tables_step2"),
     "unsubscribe_subconsumer",
 )
-OPERATE = ("dlq_inspect", "dlq_replay", "dlq_replay_all", "dlq_purge")
-METADATA = ("dl_id", "dl_queue_id", "dl_consumer_id", "dl_time", "ev_id", "ev_time", "ev_retry", "ev_type", "ev_extra1")
-"""The columns of a dead letter that hold neither payload nor words about it."""
+_EVENT = ("ev_id", "ev_time", "ev_retry", "ev_type", "ev_extra1")
+STATE = {
+    **dict.fromkeys(("pgque.queue", "pgque.consumer", "pgque.subscription", "pgque.tick"), READ),
+    "pgque.dead_letter": tuple(
+        f"select ({column})" for column in ("dl_id", "dl_queue_id", "dl_consumer_id", "dl_time", *_EVENT)
+    ),
+    "pgque.retry_queue": tuple(f"select ({column})" for column in ("ev_queue", "ev_owner", "ev_retry_after", *_EVENT)),
+}
+"""The event log's tables, without the columns that hold payloads or words about them."""
 
-READS_METADATA = {"pgque.dead_letter": tuple(f"select ({column})" for column in METADATA)}
+MEND = {**STATE, "pgque.dead_letter": (*STATE["pgque.dead_letter"], "select (dl_reason)", "update (dl_id)", "delete")}
+"""Dead letters are locked by their id, then replayed or deleted: what operators ask for, the task worker does."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +53,20 @@ _WORKER = Rights(
     },
     later_tables=READ,
 )
-_STATE = dict.fromkeys(("stega_*", "notifications_*", "operations_*", "django_migrations"), READ)
+_BOOKS = dict.fromkeys(("stega_*", "notifications_*", "operations_*", "django_migrations"), READ)
 
 KINDS: Mapping[str, Mapping[str, Rights]] = {
-    "web": {"default": _ALL_TABLES, "jobs": _ALL_TABLES, "events": Rights(READS_METADATA, LOOK)},
+    "web": {"default": _ALL_TABLES, "jobs": _ALL_TABLES, "events": Rights(STATE, LOOK)},
     "console": {
         "default": _ALL_TABLES,
         "jobs": _ALL_TABLES,
-        "events": Rights({"pgque.*": READ}, (*LOOK, *OPERATE), later_tables=READ),
+        "events": Rights({"pgque.*": READ}, LOOK, later_tables=READ),
     },
-    "tasks": {"default": _ALL_TABLES, "jobs": _ALL_TABLES, "events": Rights(functions=(*LOOK, "insert_event"))},
+    "tasks": {
+        "default": _ALL_TABLES,
+        "jobs": _ALL_TABLES,
+        "events": Rights(MEND, (*LOOK, "insert_event", "dlq_replay")),
+    },
     "ticker": {
         # maint_rotate_tables_step2() works with the rights of its caller
         "events": Rights(
@@ -64,7 +75,7 @@ KINDS: Mapping[str, Mapping[str, Rights]] = {
     },
     "notifications": {"default": _WORKER, "events": Rights(functions=(*LOOK, *CONSUME, "subscribe"))},
     "sla": {"default": _WORKER, "events": Rights(functions=(*LOOK, *CONSUME, *JOIN))},
-    "monitor": {"default": Rights(_STATE), "jobs": Rights({"*": READ}), "events": Rights(READS_METADATA, LOOK)},
+    "monitor": {"default": Rights(_BOOKS), "jobs": Rights({"*": READ}), "events": Rights(STATE, LOOK)},
 }
 """Kind of process -> alias -> rights. An alias that is missing is none of its business: it cannot connect there."""
 

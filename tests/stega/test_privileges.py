@@ -4,7 +4,7 @@ from pathlib import Path
 from stega.privileges import KINDS, Grant, Thing, changes, wanted
 
 ROOT = Path(__file__).resolve().parents[2]
-OWNERS = {"create_queue", "set_queue_config", "force_next_tick", "send_batch", "unsubscribe", "drop_queue"}
+OWNERS = {"create_queue", "set_queue_config", "force_next_tick", "send_batch", "unsubscribe", "dlq_inspect"}
 """Functions of the event log that no running process calls."""
 
 THINGS = [

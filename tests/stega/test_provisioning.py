@@ -151,6 +151,21 @@ def test_the_web_cannot_publish_and_the_task_worker_can(installation):
             web.execute(publish)
 
 
+def test_the_console_reads_payloads_and_the_task_worker_mends_without_reading_any(installation):
+    with (
+        installation.connect("events", installation.role("console")) as console,
+        installation.connect("events", installation.role("tasks")) as tasks,
+    ):
+        console.execute("select ev_data from pgque.dead_letter")
+        console.execute("select ev_data from pgque.event_template")
+        tasks.execute("select dl_id, dl_reason from pgque.dead_letter for update skip locked")
+        tasks.execute("delete from pgque.dead_letter where dl_id = 0")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            console.execute("delete from pgque.dead_letter")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            tasks.execute("select ev_data from pgque.dead_letter")
+
+
 def test_workers_write_the_ledger_and_neither_tickets_nor_sessions(installation):
     with installation.connect("default", installation.role("sla")) as worker:
         worker.execute("delete from notifications_delivery")
