@@ -46,10 +46,12 @@ class OutboxQuerySet(models.QuerySet["OutboxEntry"]):
         """Neither done nor given up."""
         return self.filter(done_at=None, failed_at=None)
 
+    def given_up(self) -> OutboxQuerySet:
+        return self.filter(failed_at__isnull=False)
+
     def reopen(self, entries: models.QuerySet[Any, Any]) -> int:
         """Give those of the entries that were given up another TASK_MAX_ATTEMPTS runs; the sweep relays them."""
-        given_up = self.filter(pk__in=entries, failed_at__isnull=False)
-        return given_up.update(failed_at=None, relayed_at=None, attempts=0)
+        return self.given_up().filter(pk__in=entries).update(failed_at=None, relayed_at=None, attempts=0)
 
     def due(self) -> OutboxQuerySet:
         """What the sweep relays: overlooked by the fast path, or relayed long ago and never done.

@@ -21,9 +21,12 @@ SCHEDULES: dict[str, dict[str, Any]] = {
         "minutes": None,
         "cron": "0 8 * * 1",  # Mondays 08:00 in settings.TIME_ZONE
     },
+    "operator actions": {"func": "operations.tasks.resume_operator_actions", **EACH_MINUTE},
+    "chart samples": {"func": "operations.tasks.take_samples", **EACH_MINUTE},
     "outbox pruning": {"func": "stega.outbox.prune", **EACH_NIGHT},
     "result pruning": {"func": "stega.results.prune", **EACH_NIGHT},
     "ledger pruning": {"func": "notifications.tasks.prune_ledger", **EACH_NIGHT},
+    "sample pruning": {"func": "operations.tasks.prune_samples", **EACH_NIGHT},
 }
 
 

@@ -36,6 +36,7 @@ INSTALLED_APPS = [
     "notifications",
     "operations",
     "django_q",
+    "django_htmx",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -151,6 +152,7 @@ TASKS = {  # name in the outbox -> function; the name stays when a function move
     "publish_ticket_resolved": "tickets.tasks.publish_ticket_resolved",
     "publish_sla_breached": "tickets.tasks.publish_sla_breached",
     "publish_weekly_report": "tickets.tasks.publish_weekly_report",
+    "perform_operator_action": "operations.tasks.perform_operator_action",
 }
 TASK_MAX_ATTEMPTS = env.integer("TASK_MAX_ATTEMPTS", 5, minimum=1)  # runs of a task that fails by a fault of its own
 OUTBOX_FAST_PATH_SECONDS = env.seconds("OUTBOX_FAST_PATH_SECONDS", 1.0)  # what a hanging `jobs` may cost one request

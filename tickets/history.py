@@ -1,10 +1,12 @@
-"""A line of a ticket's history as a sentence, without its subject."""
+"""A line of a ticket's history: as a sentence without its subject, and as the event that tells people of it."""
 
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
 
+from stega.pgque.publishing import event_key
 from tickets.sla import Priority
 from tickets.workflow import Status
 
@@ -53,3 +55,14 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "comment_added": _comment_added,
     "sla_breached": _sla_breached,
 }
+
+
+def published_as(number: int, ticket_id: int, type_: str, payload: Mapping[str, Any]) -> tuple[str, uuid.UUID] | None:
+    """Type and key of the event that a line (by its number) is published as; None for one that nobody is told of."""
+    if type_ == "sla_breached":
+        return "ticket.sla_breached", event_key("ticket.sla_breached", ticket_id, payload["sla_due_at"])
+    if type_ == "priority_changed" or payload.get("is_internal") or payload.get("assignee_id", number) is None:
+        return None
+    is_resolved = type_ == "status_changed" and payload["new_status"] == Status.RESOLVED
+    event_type = "ticket.resolved" if is_resolved else f"ticket.{type_}"
+    return event_type, event_key(event_type, number)

@@ -215,6 +215,14 @@ class Delivery(models.Model):
             models.Index(fields=["ticket_id", "created_at"], name="delivery_ticket"),
             # the admin's list, newest first
             models.Index(fields=["-created_at"], name="delivery_newest"),
+            # the console's search for a person or a product
+            models.Index(fields=["recipient", "-created_at"], name="delivery_recipient"),
+            # the console's list of what was not told, newest first
+            models.Index(
+                fields=["-created_at"],
+                name="delivery_failed",
+                condition=models.Q(state__in=["failed", "given_up"]),
+            ),
             # what waits, by channel, for operations.facts.ledger; what prune_ledger closes
             models.Index(
                 fields=["channel", "created_at"],

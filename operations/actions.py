@@ -1,0 +1,69 @@
+"""What operators do. A request is one transaction on `default`: the record of it and its outbox entry.
+
+The work is a task's: nobody waits for it, it survives every outage, and done twice it does nothing more. See
+`operations.performing`.
+"""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError, transaction
+
+from accounts.models import User
+from operations.models import Kind, OperatorAction, as_target
+from operations.targets import Extent
+from stega import outbox
+
+TASK = "perform_operator_action"
+
+
+class Gone(Exception):
+    """There is nothing left that the action could be done to."""
+
+
+class TakenAlready(Exception):
+    """The same thing is being done: by this request sent twice, or by another operator."""
+
+    def __init__(self, action: OperatorAction) -> None:
+        super().__init__(str(action))
+        self.action = action
+
+
+def request(
+    actor: User, kind: Kind, target: Mapping[str, Any], extent: Extent, *, reason: str, key: uuid.UUID
+) -> OperatorAction:
+    """Record what the operator asks for and promise that it is done; both or neither.
+
+    `extent` is what a count of this moment found. `key` comes with the confirmed form, so that sending it twice asks
+    once. Raises PermissionDenied, Gone, and TakenAlready with the action that is there.
+    """
+    if not actor.has_perm("operations.operate_console"):
+        raise PermissionDenied
+    taken = OperatorAction.objects.filter(key=key).first()
+    if taken:
+        raise TakenAlready(taken)
+    if not extent.count:
+        raise Gone
+    try:
+        with transaction.atomic(using="default"):
+            action = OperatorAction.objects.create(
+                key=key,
+                kind=kind,
+                actor=actor,
+                target=as_target(target),
+                count=extent.count,
+                up_to=extent.up_to,
+                reason=reason,
+            )
+            outbox.enqueue(TASK, action.pk, key=key)
+    except IntegrityError:
+        raise TakenAlready(_taken(kind, target, key)) from None
+    action.refresh_from_db()
+    return action
+
+
+def _taken(kind: Kind, target: Mapping[str, Any], key: uuid.UUID) -> OperatorAction:
+    same = OperatorAction.objects.filter(kind=kind, target=as_target(target)).order_by("-pk")
+    return OperatorAction.objects.filter(key=key).first() or same[0]

@@ -1,0 +1,114 @@
+"""The figures at the top of the overview."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from notifications.models import State
+from operations.facts import Facts
+from operations.facts.ledger import Ledger
+from operations.facts.outbox import Outbox
+from operations.facts.queues import Queues
+from operations.facts.reading import Reading
+from operations.facts.tasks import Tasks
+from operations.facts.tickers import Tickers
+from operations.templatetags.console import NOTHING, amount, capped, span, trouble
+from stega import moments
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    label: str
+    figure: str
+    more: str
+    href: str
+    tone: str = ""
+    """bad for a figure that asks for somebody, away for one that nobody knows."""
+
+
+def tiles(facts: Facts) -> list[Tile]:
+    return [
+        *_of_queues(facts.queues),
+        _of_outbox(facts.outbox),
+        _of_ledger(facts.ledger),
+        _of_tasks(facts.tasks),
+        _of_tickers(facts.tickers),
+    ]
+
+
+def _of_queues(reading: Reading[Queues]) -> Iterator[Tile]:
+    found = reading.value
+    if found is None:
+        yield _away(_("Rate"), "queues", reading)
+        yield _away(_("Lag"), "consumers", reading)
+        yield _away(_("Dead letters"), "dead_letters", reading)
+        yield _away(_("Retries"), "retries", reading)
+        return
+    per_second = sum(queue.events_per_second or 0.0 for queue in found.queues)
+    yield Tile(_("Rate"), amount(round(per_second, 1)), _("events per second"), _to("queues"))
+    waiting = max((each.waiting or timedelta() for each in found.consumers if not each.member), default=timedelta())
+    pending = sum(each.pending or 0 for each in found.consumers if not each.member)
+    behind = ngettext("%(count)s event behind", "%(count)s events behind", pending) % {"count": amount(pending)}
+    yield Tile(_("Lag"), span(waiting), behind, _to("consumers"))
+    letters = sum(queue.dead_letters for queue in found.queues)
+    retries = sum(queue.retries for queue in found.queues)
+    last = max((queue.last_dead_letter_at for queue in found.queues if queue.last_dead_letter_at), default=None)
+    newest = _("newest %(moment)s") % {"moment": moments.ago(last, found.at)} if last else _("none")
+    yield Tile(_("Dead letters"), capped(letters), newest, _to("dead_letters"), "bad" if letters else "")
+    yield Tile(_("Retries"), capped(retries), _("wait to come again"), _to("retries"))
+
+
+def _of_outbox(reading: Reading[Outbox]) -> Tile:
+    found = reading.value
+    if found is None:
+        return _away(_("Outbox"), "outbox", reading)
+    given_up = _("%(count)s given up") % {"count": capped(found.given_up)}
+    oldest = _("oldest %(span)s") % {"span": span(found.oldest_open)} if found.oldest_open else _("nothing waits")
+    more = f"{oldest} · {given_up}" if found.given_up else oldest
+    return Tile(_("Outbox"), capped(found.open), more, _to("outbox"), "bad" if found.given_up else "")
+
+
+def _of_ledger(reading: Reading[Ledger]) -> Tile:
+    """Of the last hour."""
+    found = reading.value
+    if found is None:
+        return _away(_("Deliveries"), "ledger", reading)
+    by_state = {state: sum(each.deliveries for each in found.outcomes if each.state == state) for state in State}
+    failed = by_state[State.FAILED] + by_state[State.GIVEN_UP]
+    waiting = sum(each.deliveries for each in found.waiting)
+    more = _("%(failed)s failed, %(waiting)s waiting") % {"failed": amount(failed), "waiting": capped(waiting)}
+    return Tile(_("Told in an hour"), capped(by_state[State.SENT]), more, _to("ledger"), "bad" if failed else "")
+
+
+def _of_tasks(reading: Reading[Tasks]) -> Tile:
+    found = reading.value
+    if found is None:
+        return _away(_("Tasks due"), "tasks", reading)
+    clusters = len(found.clusters)
+    more = ngettext("%(count)s cluster", "%(count)s clusters", clusters) % {"count": amount(clusters)}
+    return Tile(_("Tasks due"), capped(found.due), more, _to("tasks"), "" if clusters else "bad")
+
+
+def _of_tickers(reading: Reading[Tickers]) -> Tile:
+    found = reading.value
+    if found is None:
+        return _away(_("Ticker"), "tickers", reading)
+    if not found.is_visible:
+        return Tile(_("Ticker"), NOTHING, _("hidden by a pooler"), _to("tickers"))
+    if found.leader is None:
+        return Tile(_("Ticker"), _("nobody leads"), "", _to("tickers"), "bad")
+    since = _("for %(span)s") % {"span": moments.span(found.at - found.leader.since)}
+    standbys = _("%(count)s stand by") % {"count": amount(found.standbys)}
+    return Tile(_("Ticker"), _("leads"), f"{since} · {standbys}", _to("tickers"))
+
+
+def _away(label: str, page: str, reading: Reading[object]) -> Tile:
+    return Tile(label, NOTHING, trouble(reading), _to(page), "away")
+
+
+def _to(page: str) -> str:
+    return reverse(f"operations:{page}")

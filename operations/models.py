@@ -1,0 +1,161 @@
+"""What operators did, and the samples that the charts are drawn from."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+from stega.fields import Text
+
+REASON_LENGTH = 500
+
+
+class Kind(models.TextChoices):
+    """What an operator can do. Each is counted, confirmed, given a reason, and done by a task."""
+
+    REPLAY_LETTER = "replay_letter", _("replay a dead letter")
+    REPLAY_GROUP = "replay_group", _("replay a group of dead letters")
+    PURGE_LETTER = "purge_letter", _("delete a dead letter")
+    PURGE_GROUP = "purge_group", _("delete a group of dead letters")
+    RETRY_ENTRY = "retry_entry", _("try an outbox entry again")
+    RETRY_ENTRIES = "retry_entries", _("try all given-up outbox entries again")
+    RUN_SCHEDULE = "run_schedule", _("run a schedule now")
+
+
+class State(models.TextChoices):
+    REQUESTED = "requested", _("requested")
+    RUNNING = "running", _("running")
+    WAITING = "waiting", _("waits for the first one")
+    DONE = "done", _("done")
+    STOPPED = "stopped", _("stopped")
+    FAILED = "failed", _("failed")
+
+
+class ActionQuerySet(models.QuerySet["OperatorAction"]):
+    def open(self) -> ActionQuerySet:
+        return self.filter(finished_at=None)
+
+    def claim(self, pk: int, lease: timedelta) -> OperatorAction | None:
+        """Take the action for working on it; None when it is finished or in another worker's hands."""
+        free = Q(claimed_until=None) | Q(claimed_until__lt=Now())
+        claimed = self.open().filter(free, pk=pk).update(claimed_until=Now() + models.Value(lease))
+        return self.get(pk=pk) if claimed else None
+
+    def to_resume(self, idle_for: timedelta) -> ActionQuerySet:
+        """Those that wait for what they sent first, and have not been looked at for a while."""
+        return self.open().filter(state=State.WAITING, claimed_until=None, looked_at__lt=Now() - idle_for)
+
+
+class OperatorAction(models.Model):
+    """One thing an operator did: who, when, what, to how many, why, and what came of it.
+
+    Written in one transaction with its outbox entry. The database refuses to delete a row, to change what was asked
+    for, and to change a finished one.
+    """
+
+    key = models.UUIDField(_("key"), unique=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(_("action"), max_length=20, choices=Kind.choices)
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, verbose_name=_("operator"), related_name="+")
+    target = models.JSONField(_("target"), default=dict)
+    count = models.PositiveIntegerField(_("rows when requested"))
+    reason = Text(_("reason"), max_length=REASON_LENGTH)
+    requested_at = models.DateTimeField(_("requested at"), db_default=Now())
+    # The newest row that the action may touch: what it sends again and fails again is not sent a third time.
+    up_to = models.BigIntegerField(default=0, editable=False)
+    state = models.CharField(_("state"), max_length=10, choices=State.choices, default=State.REQUESTED.value)
+    touched = models.PositiveIntegerField(_("rows done"), default=0)
+    # A msgid, so that each reader gets it in their language; the detail is what a database or a consumer said.
+    outcome = models.CharField(_("outcome"), max_length=200, blank=True)
+    detail = models.CharField(_("detail"), max_length=500, blank=True)
+    # The event sent first, whose fate decides about the others: its queue, consumer, id, transaction.
+    probe = models.JSONField(null=True, blank=True, editable=False)
+    probed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    steps = models.PositiveIntegerField(default=0, editable=False)
+    claimed_until = models.DateTimeField(null=True, blank=True, editable=False)
+    looked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
+
+    objects = ActionQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("operator action")
+        verbose_name_plural = _("operator actions")
+        default_permissions = ("view",)
+        permissions = [
+            ("view_console", _("Can see the console")),
+            ("operate_console", _("Can replay, purge and retry in the console")),
+            ("view_payload", _("Can read payloads in the console")),
+        ]
+        constraints = [
+            # actions.request(): two operators, or two clicks, do the same thing once
+            models.UniqueConstraint(fields=["kind", "target"], condition=Q(finished_at=None), name="one_open_action"),
+            models.CheckConstraint(condition=Q(kind__in=Kind.values), name="operator_action_kind"),
+            models.CheckConstraint(condition=Q(state__in=State.values), name="operator_action_state"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} · {self.target_text}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("operations:action", args=[self.pk])
+
+    @property
+    @admin.display(description=_("target"))
+    def target_text(self) -> str:
+        return " · ".join(str(value) for value in self.target.values() if value != "").replace("#", "…")
+
+    @property
+    def is_open(self) -> bool:
+        return self.finished_at is None
+
+
+class SampleQuerySet(models.QuerySet["Sample"]):
+    def take(self, at: datetime, values: Mapping[str, float]) -> int:
+        """Write the values of one minute; of several clusters that sample it, one does. Returns how many were new."""
+        before = self.filter(at=at).count()
+        self.bulk_create(
+            (Sample(at=at, series=series, value=value) for series, value in values.items()), ignore_conflicts=True
+        )
+        return self.filter(at=at).count() - before
+
+    def since(self, at: datetime, prefixes: Iterable[str]) -> SampleQuerySet:
+        """The samples of all series whose name begins with one of these, in their order."""
+        wanted = Q()
+        for prefix in prefixes:
+            wanted |= Q(series__startswith=prefix)
+        return self.filter(wanted, at__gte=at).order_by("at")
+
+
+class Sample(models.Model):
+    """One figure of one minute."""
+
+    at = models.DateTimeField()
+    series = models.CharField(max_length=200)
+    value = models.FloatField()
+
+    objects = SampleQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            # SampleQuerySet.take(): one sample per minute; since(): a chart reads all series of an hour or a day
+            models.UniqueConstraint(fields=["at", "series"], name="sample_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.series} {self.at:%H:%M} {self.value:g}"
+
+
+def as_target(values: Mapping[str, Any]) -> dict[str, str]:
+    """Targets compare equal as text: in a constraint, in an address."""
+    return {name: str(value) for name, value in values.items()}

@@ -1,0 +1,226 @@
+"""Doing what an operator asked for, step by step: what a task worker runs.
+
+Every step is a short transaction on the database it changes, and is then written down on `default`. A worker that dies
+between the two has done more than is written down; the next one goes on with what is left, and never does a row twice.
+"""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils import timezone
+from django.utils.translation import gettext_noop
+from django_q.models import Schedule
+
+from operations import ways
+from operations.actions import TASK
+from operations.dead_letters import GroupKey
+from operations.models import Kind, OperatorAction, State
+from stega import outbox
+from stega.models import OutboxEntry
+from stega.outages import is_outage
+from stega.pgque import client
+from stega.text import clean, trace
+
+logger = logging.getLogger(__name__)
+
+BATCH = 500
+"""Rows of one transaction."""
+LOOK_SECONDS = 0.2
+PROBE_LOOKS_SECONDS = 5.0
+"""How long a worker itself looks after what it sent first; then the schedule of each minute does."""
+PROBE_PATIENCE = timedelta(minutes=10)
+"""How long the consumer may take for what was sent first."""
+
+NOTHING_LEFT = gettext_noop("Nothing was left to do: it was done before, or is gone")
+ALL_DONE = gettext_noop("All done")
+FAILED_AGAIN = gettext_noop("The first one failed again, so the others were left alone")
+FAILS_STILL = gettext_noop("Some failed again in the same way, so the rest was left alone")
+WAITS_AGAIN = gettext_noop("The first one failed again and waits for its next try, so the others were left alone")
+NOT_TAKEN = gettext_noop("The consumer did not take the first one in time, so the others were left alone")
+REFUSED = gettext_noop("The database refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What came of one step: rows touched, and the state after it. Without `is_over` there is more to do."""
+
+    state: State
+    touched: int = 0
+    outcome: str = ""
+    detail: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in (State.DONE, State.STOPPED, State.FAILED)
+
+
+def perform(action_id: int, *, seconds: float | None = None) -> dict[str, Any]:
+    """Work on the action until it is over, waits, or `seconds` have passed; then another task goes on with it.
+
+    One worker at a time: the claim is a lease on the database's clock. An outage of a database raises, and the task
+    comes again.
+    """
+    seconds = settings.Q_CLUSTER["timeout"] / 2 if seconds is None else seconds
+    action = OperatorAction.objects.claim(action_id, timedelta(seconds=settings.Q_CLUSTER["timeout"]))
+    if action is None:
+        return {"skipped": "finished, or in other hands"}
+    give_up_at = time.monotonic() + seconds
+    try:
+        while not (step := _step(action)).is_over:
+            action = _note(action, step)
+            if step.state == State.WAITING and not _wait_for_probe(action, give_up_at):
+                return _release(action)
+            if time.monotonic() > give_up_at:
+                return _hand_on(action)
+    except Exception as error:
+        if is_outage(error):
+            _release(action)
+            raise
+        logger.error("Operator action %d failed\n%s", action.pk, trace(error))
+        step = Step(State.FAILED, outcome=REFUSED, detail=clean(str(error), 500))
+    _note(action, step)
+    return {"action": action.pk, "state": step.state.value}
+
+
+def resume() -> dict[str, int]:
+    """Look again after actions that wait for what they sent first; run by a schedule each minute."""
+    waiting = list(OperatorAction.objects.to_resume(timedelta(seconds=20)).values_list("pk", "key", "steps")[:100])
+    with transaction.atomic(using="default"):
+        entries = [(uuid.uuid5(key, f"look {timezone.now():%Y-%m-%d %H:%M}"), (pk,)) for pk, key, _steps in waiting]
+        return {"resumed": outbox.enqueue_many(TASK, entries)}
+
+
+def _step(action: OperatorAction) -> Step:
+    return _STEPS[Kind(action.kind)](action)
+
+
+def _replay_letter(action: OperatorAction) -> Step:
+    return _once(client.replay_dead_letter(int(action.target["id"])) is not None)
+
+
+def _purge_letter(action: OperatorAction) -> Step:
+    return _once(client.purge_dead_letter(int(action.target["id"])))
+
+
+def _once(touched: int) -> Step:
+    return Step(State.DONE, int(touched), ALL_DONE if touched else NOTHING_LEFT)
+
+
+def _purge_group(action: OperatorAction) -> Step:
+    group = GroupKey.of(action.target).as_dict()
+    return _batch(action, client.purge_dead_letters(group, action.up_to, BATCH))
+
+
+def _batch(action: OperatorAction, touched: int) -> Step:
+    if touched:
+        return Step(State.RUNNING, touched)
+    return Step(State.DONE, 0, ALL_DONE if action.touched else NOTHING_LEFT)
+
+
+def _replay_group(action: OperatorAction) -> Step:
+    """The oldest letter first; when its consumer has handled it the others, until one fails in the same way."""
+    group = GroupKey.of(action.target)
+    if action.probe is None:
+        return _send_probe(action, group)
+    if action.state == State.WAITING:
+        return _look_after_probe(action, group)
+    if client.last_dead_letter(group.as_dict()) > action.up_to:
+        return Step(State.STOPPED, 0, FAILS_STILL)
+    return _batch(action, client.replay_dead_letters(group.as_dict(), action.up_to, BATCH))
+
+
+def _send_probe(action: OperatorAction, group: GroupKey) -> Step:
+    oldest = client.oldest_dead_letter(group.as_dict(), action.up_to)
+    sent = client.replay_dead_letter(oldest) if oldest else None
+    if sent is None:
+        return Step(State.DONE, 0, NOTHING_LEFT)
+    action.probe = {"event_id": sent[0], "txid": sent[1]}
+    action.probed_at = timezone.now()
+    return Step(State.WAITING, 1)
+
+
+def _look_after_probe(action: OperatorAction, group: GroupKey) -> Step:
+    event_id, txid = action.probe["event_id"], action.probe["txid"]  # type: ignore[index]
+    rows = client.readers_of(group.queue, event_id, [(None, txid)])
+    reader = next((each for each in ways.readers(rows) if each.consumer == group.consumer), None)
+    if reader and reader.state == "dead":
+        return Step(State.STOPPED, 0, FAILED_AGAIN, clean(reader.reason, 500))
+    if reader and reader.state == "retry":
+        return Step(State.STOPPED, 0, WAITS_AGAIN)
+    if reader and reader.state == "handled":
+        return Step(State.RUNNING)
+    if action.probed_at and timezone.now() - action.probed_at > PROBE_PATIENCE:
+        return Step(State.STOPPED, 0, NOT_TAKEN)
+    return Step(State.WAITING)
+
+
+def _retry_entry(action: OperatorAction) -> Step:
+    entries = OutboxEntry.objects.filter(key=action.target["key"])
+    return _once(OutboxEntry.objects.reopen(entries.values("pk")))
+
+
+def _retry_entries(action: OperatorAction) -> Step:
+    oldest = OutboxEntry.objects.given_up().filter(pk__lte=action.up_to).order_by("pk")[:BATCH]
+    return _batch(action, OutboxEntry.objects.reopen(oldest.values("pk")))
+
+
+def _run_schedule(action: OperatorAction) -> Step:
+    return _once(Schedule.objects.filter(name=action.target["name"]).update(next_run=timezone.now()))
+
+
+_STEPS: Mapping[Kind, Callable[[OperatorAction], Step]] = {
+    Kind.REPLAY_LETTER: _replay_letter,
+    Kind.REPLAY_GROUP: _replay_group,
+    Kind.PURGE_LETTER: _purge_letter,
+    Kind.PURGE_GROUP: _purge_group,
+    Kind.RETRY_ENTRY: _retry_entry,
+    Kind.RETRY_ENTRIES: _retry_entries,
+    Kind.RUN_SCHEDULE: _run_schedule,
+}
+
+
+def _note(action: OperatorAction, step: Step) -> OperatorAction:
+    """Write down what a step came to; the finished action is written once and never again."""
+    OperatorAction.objects.open().filter(pk=action.pk).update(
+        state=step.state,
+        touched=F("touched") + step.touched,
+        outcome=step.outcome,
+        detail=step.detail,
+        probe=action.probe,
+        probed_at=action.probed_at,
+        steps=F("steps") + 1,
+        looked_at=Now(),
+        finished_at=Now() if step.is_over else None,
+    )
+    return OperatorAction.objects.get(pk=action.pk)
+
+
+def _wait_for_probe(action: OperatorAction, give_up_at: float) -> bool:
+    """Pause a moment; False when this worker has looked long enough."""
+    pause = threading.Event()
+    has_time = action.probed_at is not None and timezone.now() - action.probed_at < timedelta(
+        seconds=PROBE_LOOKS_SECONDS
+    )
+    return has_time and time.monotonic() < give_up_at and not pause.wait(LOOK_SECONDS)
+
+
+def _release(action: OperatorAction) -> dict[str, Any]:
+    OperatorAction.objects.open().filter(pk=action.pk).update(claimed_until=None, looked_at=Now())
+    return {"action": action.pk, "state": action.state}
+
+
+def _hand_on(action: OperatorAction) -> dict[str, Any]:
+    """Let another task go on, so that none runs into its time-out."""
+    with transaction.atomic(using="default"):
+        outbox.enqueue(TASK, action.pk, key=uuid.uuid5(action.key, f"step {action.steps}"))
+        return _release(action)

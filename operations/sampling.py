@@ -1,0 +1,61 @@
+"""A sample of each minute: how many events, how far consumers are behind, what became of the notices."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from notifications.models import Delivery, State
+from operations.models import Sample
+from stega.outages import is_outage
+from stega.pgque import client
+
+MINUTE = timedelta(minutes=1)
+
+EVENTS = "events:"
+"""Before the name of a queue: a count that grows. Charts take the difference of two minutes."""
+LAG = "lag:"
+"""Before the name of a consumer: for how many seconds the first tick after its cursor has waited; 0 without one."""
+DELIVERIES = "deliveries:"
+"""Before told, waiting, failed: the notices that arose in the minute before, as they are now."""
+
+_FATE: Mapping[str, str] = {
+    State.SENT: "told",
+    State.PENDING: "waiting",
+    State.SENDING: "waiting",
+    State.FAILED: "failed",
+    State.GIVEN_UP: "failed",
+}
+
+
+def take(now: datetime | None = None) -> dict[str, int]:
+    """Sample this minute; run by a schedule each minute, by any number of clusters at once: one of them writes it.
+
+    While `events` is away the rest is sampled all the same, and its charts show a gap.
+    """
+    at = (now or timezone.now()).replace(second=0, microsecond=0)
+    values = deliveries(at)
+    try:
+        values |= events()
+    except Exception as error:
+        if not is_outage(error):
+            raise
+    return {"sampled": Sample.objects.take(at, values)}
+
+
+def events() -> dict[str, float]:
+    counts = {f"{EVENTS}{queue}": float(count) for queue, count in client.event_counts().items()}
+    lags = {
+        f"{LAG}{row['consumer_name']}": row["waiting"].total_seconds() if row["waiting"] else 0.0
+        for row in client.consumer_places()
+        if row["role"] != "coop_member"
+    }
+    return counts | lags
+
+
+def deliveries(at: datetime) -> dict[str, float]:
+    """Of the minute before `at`, by the index on `created_at`."""
+    states = Delivery.objects.filter(created_at__gte=at - MINUTE, created_at__lt=at).values_list("state", flat=True)
+    fates = Counter(_FATE.get(state) for state in states.iterator())
+    return {f"{DELIVERIES}{fate}": float(fates[fate]) for fate in ("told", "waiting", "failed")}

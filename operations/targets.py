@@ -1,0 +1,75 @@
+"""What an action is done to: which parts name it, and how many rows that is now."""
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from django_q.models import Schedule
+
+from operations.dead_letters import GroupKey
+from operations.models import Kind
+from stega.models import OutboxEntry
+from stega.pgque import client
+
+COUNT_LIMIT = 10_000
+"""Where the count of a confirmation ends: an action on a million rows must not make a person wait for the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many rows an action would touch, counted up to COUNT_LIMIT, and the newest of them."""
+
+    count: int
+    up_to: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind of target: the names of its parts, the database it lives in, and how it is counted.
+
+    `count` counts nothing newer than the row of the given number; with None everything there is. It raises ValueError
+    for parts that cannot name anything.
+    """
+
+    parts: tuple[str, ...]
+    alias: str
+    count: Callable[[Mapping[str, str], int | None], Extent]
+
+
+def _count_letter(target: Mapping[str, str], up_to: int | None) -> Extent:
+    id = int(target["id"])
+    return Extent(int(client.dead_letter(id) is not None), id)
+
+
+def _count_group(target: Mapping[str, str], up_to: int | None) -> Extent:
+    group = GroupKey.of(target).as_dict()
+    newest = up_to or client.last_dead_letter(group)
+    return Extent(client.count_dead_letters(group, newest, COUNT_LIMIT) if newest else 0, newest)
+
+
+def _count_entry(target: Mapping[str, str], up_to: int | None) -> Extent:
+    return Extent(OutboxEntry.objects.given_up().filter(key=uuid.UUID(target["key"])).count())
+
+
+def _count_entries(target: Mapping[str, str], up_to: int | None) -> Extent:
+    entries = OutboxEntry.objects.given_up()
+    newest = up_to or entries.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return Extent(entries.filter(pk__lte=newest)[:COUNT_LIMIT].count(), newest)
+
+
+def _count_schedule(target: Mapping[str, str], up_to: int | None) -> Extent:
+    return Extent(Schedule.objects.filter(name=target["name"])[:1].count())
+
+
+_LETTER = Target(("id",), "events", _count_letter)
+_GROUP = Target(("queue", "consumer", "type", "cause"), "events", _count_group)
+
+TARGETS: Mapping[Kind, Target] = {
+    Kind.REPLAY_LETTER: _LETTER,
+    Kind.REPLAY_GROUP: _GROUP,
+    Kind.PURGE_LETTER: _LETTER,
+    Kind.PURGE_GROUP: _GROUP,
+    Kind.RETRY_ENTRY: Target(("key",), "default", _count_entry),
+    Kind.RETRY_ENTRIES: Target((), "default", _count_entries),
+    Kind.RUN_SCHEDULE: Target(("name",), "jobs", _count_schedule),
+}

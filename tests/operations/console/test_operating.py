@@ -1,0 +1,260 @@
+"""Every action: asked first, given a reason, recorded, done once, refused where there is nothing to do it to."""
+
+import re
+import threading
+import uuid
+
+import pytest
+from django.db import connections
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+from django_q.models import Schedule
+
+from operations.models import Kind, OperatorAction, State
+from operations.performing import perform
+from stega import outbox, schedules
+from stega.models import OutboxEntry
+from stega.pgque import client
+from tests.support.event_log import tick
+from tests.support.letters import bury
+
+REASON = "The mailbox works again"
+
+
+@pytest.fixture
+def browser(as_user, operator):
+    return as_user(operator)
+
+
+def address(kind, target):
+    return f"{reverse('operations:act', args=[kind])}?{urlencode(target)}"
+
+
+def confirm(browser, where, reason=REASON):
+    """Answer the question as a person does: with the hidden fields of the page."""
+    fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
+    return browser.post(where, {**fields, "reason": reason})
+
+
+@pytest.fixture
+def targets(queue, letters, group):
+    """What each kind of action can be done to now, and how many rows that is."""
+    schedules.install()
+    entries = [
+        OutboxEntry.objects.create(
+            key=uuid.uuid4(), task="send_welcome_notification", args=[1], failed_at=timezone.now()
+        )
+        for _number in range(2)
+    ]
+    return {
+        Kind.REPLAY_LETTER: ({"id": letters["bad"][0]}, 1),
+        Kind.PURGE_LETTER: ({"id": letters["bad"][0]}, 1),
+        Kind.REPLAY_GROUP: (group, 150),
+        Kind.PURGE_GROUP: (group, 150),
+        Kind.RETRY_ENTRY: ({"key": entries[0].key}, 1),
+        Kind.RETRY_ENTRIES: ({}, 2),
+        Kind.RUN_SCHEDULE: ({"name": "outbox sweep"}, 1),
+    }
+
+
+@pytest.fixture
+def take_away(targets):
+    """Make the target of an action vanish."""
+
+    def take_away(kind):
+        with connections["events"].cursor() as cursor:
+            cursor.execute("delete from pgque.dead_letter")
+        OutboxEntry.objects.update(failed_at=None)
+        Schedule.objects.all().delete()
+
+    return take_away
+
+
+each_kind = pytest.mark.parametrize("kind", list(Kind))
+
+
+@each_kind
+def test_the_question_tells_how_many_rows_it_is_about(browser, targets, kind):
+    target, count = targets[kind]
+
+    text = browser.get(address(kind, target)).content.decode()
+
+    assert f"<strong>{count}</strong>" in text
+    assert not OperatorAction.objects.exists()
+
+
+@each_kind
+def test_a_confirmed_action_is_recorded_with_its_outbox_entry(browser, operator, targets, kind):
+    target, count = targets[kind]
+
+    response = confirm(browser, address(kind, target))
+
+    action = OperatorAction.objects.get()
+    assert response["Location"] == reverse("operations:action", args=[action.pk])
+    assert (action.kind, action.actor, action.count, action.reason) == (kind, operator, count, REASON)
+    assert action.target == {name: str(value) for name, value in target.items()}
+    assert OutboxEntry.objects.filter(key=action.key, task="perform_operator_action", args=[action.pk]).count() == 1
+
+
+@each_kind
+def test_a_recorded_action_is_done_by_its_task(browser, targets, kind):
+    target, count = targets[kind]
+    confirm(browser, address(kind, target))
+
+    outbox.perform(str(OperatorAction.objects.get().key))
+
+    action = OperatorAction.objects.get()
+    waits = kind == Kind.REPLAY_GROUP  # nobody has handled the first letter
+    assert action.state == (State.WAITING if waits else State.DONE)
+    assert action.touched == (1 if waits else count)
+
+
+@each_kind
+def test_an_answer_sent_twice_asks_once(browser, targets, kind):
+    target, _count = targets[kind]
+    where = address(kind, target)
+    fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
+
+    answers = [browser.post(where, {**fields, "reason": REASON}) for _number in range(2)]
+
+    assert OperatorAction.objects.count() == 1
+    assert answers[0]["Location"] == answers[1]["Location"]
+
+
+@each_kind
+def test_the_same_asked_by_two_operators_is_done_once(browser, as_user, admin, targets, kind):
+    target, _count = targets[kind]
+
+    confirm(browser, address(kind, target))
+    second = confirm(as_user(admin), address(kind, target))
+
+    assert second["Location"] == OperatorAction.objects.get().get_absolute_url()
+
+
+@each_kind
+def test_a_target_that_is_gone_is_said_to_be_gone(browser, targets, take_away, kind):
+    target, _count = targets[kind]
+    take_away(kind)
+
+    asked = browser.get(address(kind, target))
+    answered = browser.post(address(kind, target), {"reason": REASON, "key": uuid.uuid4()})
+
+    assert (asked.status_code, answered.status_code) == (410, 410)
+    assert "There is nothing left to do this to" in answered.content.decode()
+    assert not OperatorAction.objects.exists()
+
+
+@each_kind
+def test_a_target_that_goes_before_the_task_comes_is_left_at_nothing(browser, targets, take_away, kind):
+    target, _count = targets[kind]
+    confirm(browser, address(kind, target))
+    take_away(kind)
+
+    perform(OperatorAction.objects.get().pk)
+
+    action = OperatorAction.objects.get()
+    assert (action.state, action.touched) == (State.DONE, 0)
+    assert action.outcome.startswith("Nothing was left to do")
+
+
+@each_kind
+def test_an_action_needs_a_reason(browser, targets, kind):
+    target, _count = targets[kind]
+
+    response = confirm(browser, address(kind, target), reason="  ")
+
+    assert response.status_code == 200
+    assert "This field is required." in response.content.decode()
+    assert not OperatorAction.objects.exists()
+
+
+@pytest.mark.parametrize("kind", [Kind.REPLAY_LETTER, Kind.PURGE_LETTER, Kind.REPLAY_GROUP, Kind.PURGE_GROUP])
+def test_while_the_event_log_is_away_nothing_is_done_and_the_page_says_so(browser, targets, monkeypatch, kind):
+    target, _count = targets[kind]
+    connections["events"].close()
+    monkeypatch.setitem(connections["events"].settings_dict, "HOST", "/nowhere")
+
+    response = browser.post(address(kind, target), {"reason": REASON, "key": uuid.uuid4()})
+
+    monkeypatch.undo()
+    assert response.status_code == 503
+    assert "The database “events” cannot be reached." in response.content.decode()
+    assert "Nothing has been done." in response.content.decode()
+    assert not OperatorAction.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [
+        ("replay_letter", {"id": "x"}),
+        ("replay_letter", {}),
+        ("replay_group", {"queue": "q"}),
+        ("retry_entry", {"key": "no key"}),
+        ("launch_rocket", {}),
+    ],
+)
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_an_address_that_names_nothing_is_not_found(browser, kind, target, method):
+    response = getattr(browser, method)(address(kind, target), {} if method == "get" else {"reason": REASON})
+
+    assert response.status_code == 404
+
+
+def test_letters_that_come_after_the_question_are_left_alone(browser, queue, targets, group):
+    where = address(Kind.PURGE_GROUP, group)
+    fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
+    bury(queue, "notification_worker", group["cause"], count=7)
+
+    browser.post(where, {**fields, "reason": REASON})
+    perform(OperatorAction.objects.get().pk)
+
+    assert OperatorAction.objects.get().touched == 150
+    assert client.count_dead_letters(group, 2**62, 1000) == 7
+
+
+def test_two_replays_of_one_letter_at_the_same_moment_make_one_event(as_user, operator, admin, queue, letters):
+    """ST-132."""
+    where = address(Kind.REPLAY_LETTER, {"id": letters["bad"][0]})
+    barrier = threading.Barrier(2)
+
+    def replay(person):
+        try:
+            browser = as_user(person)
+            fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
+            barrier.wait(10)
+            browser.post(where, {**fields, "reason": REASON})
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=replay, args=[person]) for person in (operator, admin)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for action in OperatorAction.objects.all():
+        perform(action.pk)
+
+    assert OperatorAction.objects.count() == 1
+    assert OperatorAction.objects.get().touched == 1
+    tick(queue)
+    batch = client.next_batch(queue, "notification_worker")
+    assert len(list(client.batch_events(batch, 10))) == 1
+
+
+def test_the_progress_is_shown_and_refreshed_until_the_action_is_over(browser, targets):
+    target, _count = targets[Kind.PURGE_GROUP]
+    confirm(browser, address(Kind.PURGE_GROUP, target))
+    action = OperatorAction.objects.get()
+
+    before = browser.get(action.get_absolute_url()).content.decode()
+    perform(action.pk)
+    after = browser.get(action.get_absolute_url()).content.decode()
+
+    assert "hx-get" in before
+    assert "hx-get" not in after
+    assert "All done" in after
+
+
+def test_an_action_that_is_not_in_the_record_is_not_found(browser):
+    assert browser.get(reverse("operations:action", args=[987_654])).status_code == 404

@@ -1,0 +1,284 @@
+"""Every page renders, in both languages, with and without rows, and with a database away."""
+
+import time
+import uuid
+
+import pytest
+from django.db import connections
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+
+from notifications.models import Channel, Delivery, State
+from operations import sampling
+from operations.models import Kind, OperatorAction, Sample
+from stega import schedules
+from stega.models import OutboxEntry
+from stega.pgque import client
+from tests.factories import make_ticket
+from tests.support.event_log import tick
+from tests.support.letters import bury
+from tickets import actions as ticket_actions
+from tickets.models import TicketEvent
+
+LISTS = [
+    "overview",
+    "queues",
+    "consumers",
+    "tickers",
+    "retries",
+    "dead_letters",
+    "tasks",
+    "outbox",
+    "ledger",
+    "actions",
+]
+
+
+@pytest.fixture
+def language(viewer, request):
+    viewer.language = request.param
+    viewer.save()
+    return request.param
+
+
+in_both_languages = pytest.mark.parametrize("language", ["en", "pt-br"], indirect=True)
+
+
+@pytest.fixture
+def page(as_user, viewer):
+    """The text of a page as the viewer sees it."""
+    browser = as_user(viewer)
+
+    def open_page(name, *args, status=200, **query):
+        address = reverse(f"operations:{name}", args=args)
+        response = browser.get(f"{address}?{urlencode(query)}")
+        assert response.status_code == status
+        return response.content.decode()
+
+    return open_page
+
+
+@pytest.fixture
+def away(monkeypatch):
+    """Make a database unreachable for this test."""
+
+    def go_away(alias):
+        connections[alias].close()
+        monkeypatch.setitem(connections[alias].settings_dict, "HOST", "/nowhere")
+        return alias
+
+    yield go_away
+    for connection in connections.all():
+        connection.close()
+
+
+@in_both_languages
+@pytest.mark.parametrize("name", LISTS)
+def test_every_page_renders_without_rows(page, queue, language, name):
+    assert f'<html lang="{language}">' in page(name)
+
+
+@in_both_languages
+@pytest.mark.parametrize("name", LISTS)
+def test_every_page_renders_with_rows(page, queue, language, everything, name):
+    assert f'<html lang="{language}">' in page(name)
+
+
+@pytest.fixture
+def everything(queue, letters, customer, product, operator):
+    """A row of each kind."""
+    schedules.install()
+    client.subscribe_subconsumer(queue, "workers", "one")
+    client.insert_event(queue, "ticket.welcome", {}, str(uuid.uuid4()))
+    tick(queue)
+    batch = client.next_batch(queue, "notification_worker")
+    for event in client.batch_events(batch, 10):
+        client.event_retry(batch, event.id, 600)
+    client.ack(batch)
+    sampling.take()
+    OutboxEntry.objects.create(key=uuid.uuid4(), task="send_welcome_notification", args=[1], failed_at=timezone.now())
+    ticket = make_ticket(customer, product)
+    Delivery.objects.create(
+        event_key=uuid.uuid4(),
+        event_type="ticket.assigned",
+        ticket_id=ticket.pk,
+        channel=Channel.EMAIL,
+        recipient=f"user:{customer.pk}",
+        address=customer.email,
+        state=State.FAILED,
+        reason="Unknown mailbox",
+    )
+    OperatorAction.objects.create(kind=Kind.RUN_SCHEDULE, actor=operator, target={"name": "x"}, count=1, reason="why")
+
+
+@in_both_languages
+def test_five_hundred_dead_letters_of_three_causes_are_three_groups(page, queue, letters, language):
+    text = page("dead_letters")
+
+    assert text.count('class="figure big"') == 3
+    assert all(f">{count}</td>" in text for count in (300, 150, 50))
+
+
+@in_both_languages
+def test_a_group_shows_its_letters_newest_first_a_page_at_a_time(page, letters, group, language):
+    first = page("dead_letter_group", **group)
+    second = page("dead_letter_group", **group, before=letters["bad"][-50])
+
+    newest, oldest = letters["bad"][-1], letters["bad"][0]
+    assert reverse("operations:dead_letter", args=[newest]) in first
+    assert reverse("operations:dead_letter", args=[oldest]) not in first
+    assert reverse("operations:dead_letter", args=[newest]) not in second
+
+
+@in_both_languages
+def test_a_letter_tells_its_reason(page, letters, language):
+    assert "ticket.welcome lacks email" in page("dead_letter", letters["bad"][0])
+
+
+@in_both_languages
+def test_a_letter_that_is_gone_says_so(page, letters, language):
+    client.purge_dead_letter(letters["bad"][0])
+
+    text = page("dead_letter", letters["bad"][0], status=410)
+
+    assert {"en": "is gone", "pt-br": "não existe mais"}[language] in text
+
+
+@in_both_languages
+def test_the_way_of_an_event_goes_from_the_outbox_to_the_dead_letter(page, queue, language):
+    key = uuid.uuid4()
+    OutboxEntry.objects.create(key=key, task="send_welcome_notification", args=[1])
+    client.subscribe(queue, "notification_worker")
+    client.insert_event(queue, "ticket.welcome", {}, str(key))
+    tick(queue)
+    (letter,) = bury(queue, "notification_worker", "no such mailbox", key=str(key))
+    Delivery.objects.create(
+        event_key=key, event_type="ticket.welcome", channel=Channel.SLACK, recipient="product:3", state=State.SENT
+    )
+
+    text = page("event", key)
+
+    assert "send_welcome_notification" in text
+    assert "notification_worker" in text
+    assert reverse("operations:dead_letter", args=[letter]) in text
+    assert "product:3" in text
+
+
+@in_both_languages
+def test_a_key_that_nobody_knows_is_said_to_be_unknown(page, queue, language):
+    page("event", uuid.uuid4(), status=404)
+
+
+@in_both_languages
+def test_a_ticket_leads_to_its_events_and_back(page, customer, agent, product, language):
+    ticket = make_ticket(customer, product)
+    ticket_actions.take(agent, ticket.pk)
+    ticket_actions.comment(agent, ticket.pk, "Looking at it.")
+    entries = list(OutboxEntry.objects.filter(task__startswith="publish_ticket"))
+
+    text = page("ticket", ticket.pk)
+
+    assert TicketEvent.objects.filter(ticket=ticket).count() == len(entries) == 2
+    assert all(reverse("operations:event", args=[entry.key]) in text for entry in entries)
+    assert ticket.get_absolute_url() in text
+
+
+def test_a_ticket_that_is_not_there_is_not_found(page):
+    page("ticket", 987_654, status=404)
+
+
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("  7f9c24e8-3b12-4fef-91e0-cd6a1f1ba3b0 ", "/events/7f9c24e8-3b12-4fef-91e0-cd6a1f1ba3b0/"),
+        ("#12", "/tickets/12/"),
+        ("12", "/tickets/12/"),
+        ("user:5", "/ledger/?q=user%3A5"),
+        ("customer@example.com", "/ledger/?q=customer%40example.com"),
+        ("99999999999999999999", "/ledger/?q=99999999999999999999"),
+    ],
+)
+def test_the_search_goes_where_the_query_is_known(as_user, viewer, query, place):
+    response = as_user(viewer).get(reverse("operations:find"), {"q": query})
+
+    assert response["Location"].endswith(place)
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("retries", {"after": "nonsense"}),
+        ("dead_letters", {"after": '["x"]'}),
+        ("dead_letters", {"after": "[1, 2, 3, 4, 5]"}),
+        ("outbox", {"state": "nonsense", "before": "x_y"}),
+        ("outbox", {"state": "all", "before": "9" * 30}),
+        ("outbox", {"q": "no key"}),
+        ("ledger", {"q": "é", "state": "nonsense", "before": "2026-13-45_1"}),
+        ("ledger", {"q": "user:99999999999999999999999"}),
+        ("actions", {"before": "9" * 30}),
+        ("overview", {"span": "nonsense"}),
+    ],
+)
+def test_a_nonsensical_address_shows_a_page_all_the_same(page, queue, name, query):
+    page(name, **query)
+
+
+def test_a_group_without_a_name_leads_back_to_all_groups(as_user, viewer):
+    response = as_user(viewer).get(reverse("operations:dead_letter_group"), {"queue": "q"})
+
+    assert response["Location"] == reverse("operations:dead_letters")
+
+
+@pytest.mark.parametrize("name", ["queues", "consumers", "tickers", "retries", "dead_letters"])
+def test_a_page_of_the_event_log_says_that_the_database_is_away(page, away, settings, name):
+    settings.FACTS_SECONDS = 0.9
+    away("events")
+    began = time.monotonic()
+
+    text = page(name)
+
+    assert "The database “events” cannot be reached." in text
+    assert time.monotonic() - began < 2
+
+
+def test_what_other_databases_know_is_shown_while_one_is_away(page, away):
+    OutboxEntry.objects.create(key=uuid.uuid4(), task="send_welcome_notification", args=[1])
+    away("events")
+
+    text = page("overview")
+
+    assert "The database “events” cannot be reached." in text
+    assert "1 given up" not in text
+    assert '<span class="tile-figure">1</span><span class="tile-more">oldest' in text
+
+
+def test_the_way_of_an_event_is_shown_in_part_while_a_database_is_away(page, away):
+    key = uuid.uuid4()
+    OutboxEntry.objects.create(key=key, task="send_welcome_notification", args=[1])
+    away("events")
+    away("jobs")
+
+    text = page("event", key)
+
+    assert "send_welcome_notification" in text
+    assert "The database “events” cannot be reached." in text
+    assert "The database “jobs” cannot be reached." in text
+
+
+def test_the_page_of_tasks_says_that_their_database_is_away(page, away):
+    away("jobs")
+
+    assert "The database “jobs” cannot be reached." in page("tasks")
+
+
+def test_the_charts_show_the_samples_of_the_last_hour_and_day(page, queue):
+    now = timezone.now().replace(second=0, microsecond=0)
+    Sample.objects.take(now - timezone.timedelta(hours=5), {"deliveries:told": 7.0})
+    Sample.objects.take(now, {"deliveries:told": 3.0})
+
+    hour, day = page("overview", span="hour"), page("overview", span="day")
+
+    assert hour.count("<svg") == day.count("<svg") == 1
+    assert '<td class="figure">7</td>' in day
+    assert '<td class="figure">7</td>' not in hour

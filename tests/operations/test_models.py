@@ -1,0 +1,69 @@
+"""operations/models.py: the record is append-only in the database itself; a minute is sampled once."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from accounts.roles import Role
+from operations.models import Kind, OperatorAction, Sample
+from tests.factories import make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def action():
+    operator = make_user("operator", Role.ADMIN)
+    return OperatorAction.objects.create(
+        kind=Kind.REPLAY_LETTER, actor=operator, target={"id": "1"}, count=1, reason="It works again"
+    )
+
+
+def test_an_action_cannot_be_deleted(action):
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+        OperatorAction.objects.all().delete()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"reason": "Another one"}, {"count": 2}, {"target": {"id": "2"}}, {"kind": Kind.PURGE_LETTER}, {"up_to": 9}],
+    ids=str,
+)
+def test_what_was_asked_for_cannot_be_changed(action, change):
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+        OperatorAction.objects.update(**change)
+
+
+def test_a_finished_action_cannot_be_changed(action):
+    OperatorAction.objects.update(finished_at=timezone.now(), touched=1)
+
+    with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+        OperatorAction.objects.update(touched=2)
+
+
+def test_one_action_on_a_target_is_open_at_a_time(action):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        OperatorAction.objects.create(
+            kind=action.kind, actor=action.actor, target=action.target, count=1, reason="Once more"
+        )
+
+
+def test_a_minute_is_sampled_once():
+    at = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+    written = [Sample.objects.take(at, {"a": 1.0, "b": 2.0}), Sample.objects.take(at, {"a": 5.0, "c": 3.0})]
+
+    assert written == [2, 1]
+    assert Sample.objects.get(series="a").value == 1.0
+
+
+def test_samples_are_found_by_their_series_and_age():
+    at = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    Sample.objects.take(at, {"lag:x": 1.0, "rate:x": 1.0})
+    Sample.objects.take(at + timedelta(minutes=1), {"lag:x": 2.0, "rate:x": 1.0})
+
+    found = Sample.objects.since(at + timedelta(seconds=1), ["lag:"])
+
+    assert [(each.series, each.value) for each in found] == [("lag:x", 2.0)]

@@ -1,0 +1,111 @@
+"""operations/ways.py: how far each consumer is with an event."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from operations import ways
+from stega.models import OutboxEntry
+from stega.pgque import client
+from tests.support.event_log import make_retries_due, tick
+
+pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
+
+KEY = uuid.UUID("7f9c24e8-3b12-4fef-91e0-cd6a1f1ba3b0")
+
+
+@pytest.fixture
+def sent(queue):
+    """An event of the key, and one of another."""
+    client.subscribe(queue, "audit")
+    client.insert_event(queue, "ticket.welcome", {}, str(uuid.uuid4()))
+    client.insert_event(queue, "ticket.welcome", {"user_id": 1}, str(KEY))
+
+
+def states():
+    """Consumer -> state, of each event of the key."""
+    return [{reader.consumer: reader.state for reader in event.readers} for event in ways.way(KEY).log.value.events]
+
+
+def finish(queue, do=lambda batch, event: None):
+    tick(queue)
+    batch = client.next_batch(queue, "audit")
+    for event in client.batch_events(batch, 10):
+        if event.extra1 == str(KEY):
+            do(batch, event)
+    client.ack(batch)
+
+
+def test_an_event_waits_is_in_hand_and_is_handled(queue, sent):
+    waiting = states()
+    tick(queue)
+    batch = client.next_batch(queue, "audit")
+    in_hand = states()
+    client.ack(batch)
+
+    assert [waiting, in_hand, states()] == [[{"audit": "waiting"}], [{"audit": "in_hand"}], [{"audit": "handled"}]]
+
+
+def test_an_event_comes_again_and_is_handled_at_its_second_delivery(queue, sent):
+    finish(queue, lambda batch, event: client.event_retry(batch, event.id, 60))
+    again = states()
+    make_retries_due(queue)
+    waiting = states()
+    finish(queue)
+
+    (event,) = ways.way(KEY).log.value.events
+    assert [again, waiting, states()] == [[{"audit": "retry"}], [{"audit": "waiting"}], [{"audit": "handled"}]]
+    assert event.readers[0].deliveries == 2
+
+
+def test_an_event_that_was_given_up_leads_to_its_dead_letter(queue, sent):
+    finish(queue, lambda batch, event: client.event_dead(batch, event, "no such mailbox"))
+
+    (event,) = ways.way(KEY).log.value.events
+
+    assert (event.readers[0].state, event.readers[0].reason) == ("dead", "no such mailbox")
+    assert [letter["dl_id"] for letter in ways.way(KEY).log.value.letters] == [event.readers[0].letter]
+
+
+def test_a_replayed_event_is_a_second_one_of_the_same_key(queue, sent):
+    finish(queue, lambda batch, event: client.event_dead(batch, event, "no such mailbox"))
+    client.replay_dead_letter(ways.way(KEY).log.value.letters[0]["dl_id"])
+
+    assert states() == [{"audit": "handled"}, {"audit": "waiting"}]
+
+
+def test_a_group_has_an_event_in_hand_while_a_member_has(queue):
+    client.subscribe_subconsumer(queue, "workers", "one")
+    client.insert_event(queue, "ticket.welcome", {}, str(KEY))
+    tick(queue)
+    batch = client.next_batch_coop(queue, "workers", "one", timedelta(minutes=2))
+    in_hand = states()
+    client.ack(batch)
+
+    assert [in_hand, states()] == [[{"workers": "in_hand"}], [{"workers": "handled"}]]
+
+
+def test_an_event_is_looked_for_among_what_was_sent_after_its_entry_was_written(queue, sent):
+    entry = OutboxEntry.objects.create(key=KEY, task="send_welcome_notification", args=[1])
+    OutboxEntry.objects.filter(pk=entry.pk).update(created_at=timezone.now() - timedelta(hours=1))
+    tick(queue)
+    before = states()
+    OutboxEntry.objects.filter(pk=entry.pk).update(created_at=timezone.now() + timedelta(hours=1))
+
+    after = states()
+
+    assert (before, after) == ([{"audit": "waiting"}], [])
+
+
+def test_a_key_that_nobody_knows_is_unknown():
+    assert ways.way(uuid.uuid4()).is_unknown
+
+
+def test_a_key_is_not_unknown_while_a_database_is_away(monkeypatch):
+    connections["jobs"].close()
+    monkeypatch.setitem(connections["jobs"].settings_dict, "HOST", "/nowhere")
+
+    assert not ways.way(uuid.uuid4()).is_unknown
