@@ -88,6 +88,8 @@ def _of_tasks(reading: Reading[Tasks]) -> Tile:
     found = reading.value
     if found is None:
         return _away(_("Tasks due"), "tasks", reading)
+    if found.clusters is None:
+        return Tile(_("Tasks due"), capped(found.due), _("hidden by a pooler"), _to("tasks"))
     clusters = len(found.clusters)
     more = ngettext("%(count)s cluster", "%(count)s clusters", clusters) % {"count": amount(clusters)}
     return Tile(_("Tasks due"), capped(found.due), more, _to("tasks"), "" if clusters else "bad")
