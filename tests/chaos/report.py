@@ -17,7 +17,7 @@ from tests.chaos.run import Outcome
 
 FAILOVER_SECONDS = 2.0
 TELLERS = ("notification_worker", "sla_breach_worker")
-INFORMATIVE = ("ticker fail-over", "memory of")
+INFORMATIVE = ("ticker fail-over", "processes that hung", "memory of")
 """Figures whose goals a loaded machine may miss without anybody having lost anything."""
 
 
@@ -74,7 +74,8 @@ def _times(seen: Outcome) -> list[Figure]:
 
 def _processes(seen: Outcome) -> list[Figure]:
     kills = ", ".join(f"{name} {count}" for name, count in sorted(_by_command(seen.supervisor.kills).items()))
-    rows = [Figure("killed with -9", kills, "", True, "")]
+    hung = {name for name, each in seen.supervisor.instances.items() if each.hung}
+    rows = [Figure("killed with -9", kills, "", True, ""), _exact("processes that hung at the end", hung)]
     for name, samples in sorted(seen.supervisor.memory.items()):
         first, last = thirds(samples)
         value = f"{first:.0f} -> {last:.0f} MiB"

@@ -88,6 +88,11 @@ class Supervised:
         return 0.0
 
     @property
+    def hung(self) -> bool:
+        """Whether it did not end by itself when it was asked to."""
+        return any("did not stop in time" in line for _, line in self.lines)
+
+    @property
     def age(self) -> float:
         return time.monotonic() - self._start_at
 

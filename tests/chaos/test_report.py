@@ -70,6 +70,16 @@ def test_each_kill_of_one_who_tells_excuses_one_copy(seen, killed, goals):
     assert missed(replace(seen, told=[*seen.told, Told(4, "a")], supervisor=Supervisor([victim]))) == goals
 
 
+def test_a_process_that_hung_is_named(seen):
+    victim = Supervised("qcluster.1", [], {})
+    victim.lines = [(1, "INFO stopping"), (9, "stega: did not stop in time; what was open is left to be done again")]
+
+    measured = figures(replace(seen, supervisor=Supervisor([victim])))
+
+    (hung,) = [figure for figure in measured if figure.name == "processes that hung at the end"]
+    assert (hung.limit, hung.reached) == ("qcluster.1", False)
+
+
 def test_a_slow_failover_is_shown_and_excuses_nobody_nor_fails_the_run(seen):
     seen.supervisor.turns = [Turn(1, "1", "leads"), Turn(2, "1", "killed"), Turn(5, "2", "leads")]
 
