@@ -25,7 +25,7 @@ from stega.stopping import Deadline
 logger = logging.getLogger(__name__)
 
 STUCK_SECONDS = 10.0
-"""How long work may lie before workers that all are idle: one of them died with the queue's lock in its hand."""
+"""How long work may lie before workers none of which is in a task."""
 
 SCHEDULES_SECONDS = 60.0
 """Between two looks at schedules that a wrong clock has put off."""
@@ -46,11 +46,22 @@ class Sentinel(cluster.Sentinel):  # type: ignore[misc]  # django-q2 ships no ty
         if os.getppid() != self.main_pid:
             os._exit(1)
         now = time.monotonic()
-        if self.task_queue.empty() or any(worker.timer.value != -1 for worker in self.pool):
+        if self.task_queue.empty() or any(worker.timer.value > 0 for worker in self.pool):
             self.moved_at = now
         if now - self.moved_at < STUCK_SECONDS:
             self.beat.value = now
         return super().status()
+
+    def reincarnate(self, process: Any) -> None:
+        """Replace a worker that timed out or a helper that failed; for one that was killed, end the whole cluster.
+
+        It may have died with a lock of the queues between them in its hand, as whoever waits at one does: its successor
+        would wait for that lock for ever.
+        """
+        if process.exitcode is not None and process.exitcode < 0:
+            logger.critical("%s was killed by signal %d: the cluster ends", process.name, -process.exitcode)
+            os._exit(1)
+        super().reincarnate(process)
 
 
 def _end_with_parent() -> None:

@@ -2,19 +2,13 @@
 
 import os
 import signal
-import subprocess
 import uuid
-from contextlib import suppress
-from datetime import timedelta
 
 import psutil
 import pytest
 from django.conf import settings
-from django.db import connections, transaction
-from django.utils import timezone
+from django.db import connections
 
-from stega import outbox
-from stega.models import OutboxEntry
 from stega.pgque.publishing import publish
 from tests.processes.test_faults import PROCESSES
 from tests.support import servers
@@ -34,15 +28,6 @@ def check(env):
             return code
 
     return check
-
-
-@pytest.fixture
-def people_to_welcome(customer):
-    """Five entries in the outbox, due for the sweep."""
-    with transaction.atomic():
-        for _ in range(5):
-            outbox.enqueue("send_welcome_notification", customer.pk)
-    OutboxEntry.objects.update(created_at=timezone.now() - timedelta(minutes=1))
 
 
 @pytest.mark.parametrize(("command", "saying"), PROCESSES.items())
@@ -116,26 +101,20 @@ def test_a_cluster_whose_guard_hangs_ends(start):
     assert cluster.wait() == 1
 
 
-def test_a_cluster_whose_worker_died_with_the_queues_lock_does_its_tasks_or_ends(start, people_to_welcome):
-    cluster = start("qcluster", saying="ready for work")
+@pytest.mark.parametrize("number", [0, 1, 2], ids=["worker", "monitor", "pusher"])
+def test_a_cluster_one_of_whose_processes_is_killed_ends_with_all_others(start, number):
+    cluster = start("qcluster", saying="pushing tasks")
     (guard,) = children(cluster.pid)
-    wait_until(lambda: len(children(guard)) >= 3, timeout=5)
-    os.kill(children(guard)[0], signal.SIGKILL)  # the worker, which waits for work
+    helpers = wait_until(lambda: len(children(guard)) == 3 and children(guard), timeout=5)
 
-    outbox.sweep()
+    os.kill(helpers[number], signal.SIGKILL)
 
-    wait_until(lambda: not OutboxEntry.objects.open().exists() or has_ended(cluster), timeout=30)
-    assert not has_ended(cluster) or cluster.wait() == 1
+    assert cluster.wait() == 1
+    wait_until(lambda: not any(is_running(pid) for pid in helpers), timeout=5)
 
 
 def children(pid):
     return sorted(child.pid for child in psutil.Process(pid).children())
-
-
-def has_ended(process):
-    with suppress(subprocess.TimeoutExpired, AssertionError):
-        return process.wait(0) is not None
-    return False
 
 
 def is_running(pid):

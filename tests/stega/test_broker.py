@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
 from django.db.models import F
 from django.utils import timezone
 from django_q.brokers import get_broker
@@ -89,3 +89,21 @@ def test_clusters_at_once_take_each_task_once(broker):
         taken = [number for each in pool.map(take_all, range(4)) for number in each]
 
     assert sorted(taken) == sorted(numbers)
+
+
+def test_a_database_that_is_away_is_waited_out_and_told_once(broker, monkeypatch, caplog):
+    monkeypatch.setattr("stega.broker.AWAY_SECONDS", 0)
+    number = broker.enqueue("task")
+    with monkeypatch.context() as away:
+        away.setattr(broker, "get_connection", refuse)
+        assert [broker.dequeue(), broker.dequeue()] == [None, None]
+
+    with caplog.at_level("INFO", "stega.broker"):
+        assert broker.dequeue() == [(number, "task")]
+
+    told = [record.getMessage() for record in caplog.records if record.name == "stega.broker"]
+    assert told == ["The queue of tasks cannot be reached: refused", "The queue of tasks is reached again"]
+
+
+def refuse():
+    raise OperationalError("refused")

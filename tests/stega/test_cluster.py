@@ -1,13 +1,17 @@
 """stega/cluster.py, as far as it needs no process: the rest is in tests/processes/test_health.py."""
 
+import os
+import queue
+import time
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
 from django_q.models import Schedule
 
 from stega import schedules
-from stega.cluster import SCHEDULES_SECONDS, Cluster
+from stega.cluster import SCHEDULES_SECONDS, STUCK_SECONDS, Cluster, Sentinel
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
 
@@ -23,3 +27,39 @@ def test_a_cluster_looks_after_the_schedules_once_in_a_while(monkeypatch, second
     assert cluster._reaches_its_queue()
 
     assert Schedule.objects.filter(next_run__gt=timezone.now() + timedelta(days=8)).exists() is not brought_back
+
+
+@pytest.fixture
+def guard(monkeypatch):
+    """A guard whose status is its own alone, with one task that has lain before the workers for too long."""
+    monkeypatch.setattr("django_q.cluster.Sentinel.status", lambda guard: "status")
+    guard = Sentinel.__new__(Sentinel)
+    guard.main_pid = os.getppid()
+    guard.beat = SimpleNamespace(value=0.0)
+    guard.moved_at = time.monotonic() - STUCK_SECONDS
+    guard.task_queue = queue.SimpleQueue()
+    guard.task_queue.put("task")
+    return guard
+
+
+IDLE, RECYCLED, BUSY = -1, -2, 3
+
+
+@pytest.mark.parametrize(
+    ("timers", "is_well"), [([IDLE], False), ([RECYCLED], False), ([IDLE, RECYCLED], False), ([IDLE, BUSY], True)]
+)
+def test_a_guard_is_well_while_one_of_its_workers_is_in_a_task(guard, timers, is_well):
+    guard.pool = [SimpleNamespace(timer=SimpleNamespace(value=value)) for value in timers]
+
+    guard.status()
+
+    assert (guard.beat.value > 0) is is_well
+
+
+def test_a_guard_with_nothing_to_do_is_well(guard):
+    guard.pool = [SimpleNamespace(timer=SimpleNamespace(value=IDLE))]
+    guard.task_queue.get()
+
+    guard.status()
+
+    assert guard.beat.value > 0
