@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -42,11 +42,12 @@ def _remove_own() -> None:
 
 
 def _remove_abandoned() -> None:
-    """Remove what a killed test run left behind."""
+    """Remove what a killed test run left behind; of two that look at once, one may find it gone."""
     for home in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*"):
         pid = home.name.removeprefix(PREFIX).split("-")[0]
-        if pid.isdecimal() and not psutil.pid_exists(int(pid)) and home.stat().st_uid == os.geteuid():
-            _remove(home, [Server(home / alias, durable=False) for alias in DATABASES])
+        with suppress(FileNotFoundError):
+            if pid.isdecimal() and not psutil.pid_exists(int(pid)) and home.stat().st_uid == os.geteuid():
+                _remove(home, [Server(home / alias, durable=False) for alias in DATABASES])
 
 
 def pytest_configure(config: pytest.Config) -> None:
