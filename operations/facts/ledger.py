@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Q
 
 from notifications.models import Channel, Circuit, Delivery, State
 from operations.facts.reading import COUNT_LIMIT, Question, clock
@@ -61,18 +61,11 @@ def _ask() -> Ledger:
 
 def _outcomes(now: datetime) -> tuple[Outcome, ...]:
     newest = Delivery.objects.filter(created_at__gt=now - WINDOW).order_by("-created_at")[:COUNT_LIMIT]
-    grouped = (
-        Delivery.objects.filter(pk__in=newest.values("pk"))
-        .order_by("channel", "state")
-        .values_list("channel", "state")
-        .annotate(Count("pk"))
+    kinds = {f"{channel}_{state}": (channel.value, state.value) for channel in Channel for state in State}
+    counted = newest.aggregate(
+        **{name: Count("pk", filter=Q(channel=channel, state=state)) for name, (channel, state) in kinds.items()}
     )
-    counted = {(channel, state): count for channel, state, count in grouped}
-    return tuple(
-        Outcome(channel.value, state.value, counted.get((channel.value, state.value), 0))
-        for channel in Channel
-        for state in State
-    )
+    return tuple(Outcome(*kind, counted[name]) for name, kind in kinds.items())
 
 
 def _waiting(now: datetime, channel: Channel) -> Waiting:

@@ -215,16 +215,21 @@ def consumer_info() -> list[dict[str, Any]]:
 
 
 def queue_space(limit: int, newer_than: timedelta) -> list[dict[str, Any]]:
-    """What each queue keeps: bytes of its event tables, retries, dead letters. Counts end at `limit`."""
+    """What each queue keeps: bytes of its event tables, retries, dead letters. Counts end at `limit`.
+
+    The order by time makes the index on it the cheapest way to count only so many.
+    """
     sql = """
         select q.queue_name,
             (select sum(pg_total_relation_size(to_regclass(q.queue_data_pfx || '_' || n)))::bigint
              from generate_series(0, q.queue_ntables - 1) n) as bytes,
             (select count(*) from (select from pgque.retry_queue where ev_queue = q.queue_id limit %s) r) as retries,
-            (select count(*) from (select from pgque.dead_letter where dl_queue_id = q.queue_id limit %s) d)
-                as dead_letters,
             (select count(*) from (
-                select from pgque.dead_letter where dl_queue_id = q.queue_id and dl_time > now() - %s limit %s
+                select from pgque.dead_letter where dl_queue_id = q.queue_id order by dl_time desc limit %s
+            ) d) as dead_letters,
+            (select count(*) from (
+                select from pgque.dead_letter where dl_queue_id = q.queue_id and dl_time > now() - %s
+                order by dl_time desc limit %s
             ) d) as new_dead_letters,
             (select max(dl_time) from pgque.dead_letter where dl_queue_id = q.queue_id) as last_dead_letter_at
         from pgque.queue q
