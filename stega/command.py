@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from stega import heartbeat
+from stega import fingerprint, heartbeat
 from stega.preparation import require_prepared
 from stega.process import Process
 from stega.startup import refuse
@@ -47,6 +47,8 @@ class ProcessCommand(HealthChecked):
         """Run it. What it needs and does not find at the start ends it with one clear line and exit code 1."""
         for alias in process.aliases:
             require_prepared(alias)
+        if "default" in process.aliases:
+            fingerprint.compare(self.process_name)
         process.heartbeat = heartbeat.Heartbeat(self.process_name)
         with stop_on_signals(process):
             process.run(until_idle=once)

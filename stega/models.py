@@ -1,10 +1,10 @@
-"""What the processes keep on `default`: the outbox, and messages in the hands of workers that may die of them."""
+"""What the processes keep on `default`: the outbox, messages in hand that a worker may die of, shared settings."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -142,3 +142,28 @@ class MessageInHand(models.Model):
 
     def __str__(self) -> str:
         return f"{self.queue} {self.event_id}"
+
+
+class SharedSettingQuerySet(models.QuerySet["SharedSetting"]):
+    def tell(self, values: Mapping[str, str], told_by: str) -> None:
+        """Write down the values in one statement, whoever else does so at the same moment."""
+        rows = [SharedSetting(name=name, value=value, told_by=told_by) for name, value in sorted(values.items())]
+        update = ["value", "told_by", "told_at"]
+        self.bulk_create(rows, update_conflicts=True, unique_fields=["name"], update_fields=update)
+
+
+class SharedSetting(models.Model):
+    """One of the settings that every process must share, as the process told it that brought it last."""
+
+    name = models.TextField(unique=True)
+    value = models.TextField()  # of a secret only a digest
+    told_by = models.TextField()
+    told_at = models.DateTimeField(db_default=Now())
+
+    objects = SharedSettingQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value}"

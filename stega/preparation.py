@@ -6,7 +6,7 @@ from django.db import connections
 
 from stega.pgque import client
 
-TABLES = {"default": "stega_outboxentry", "jobs": "django_q_ormq"}
+TABLES = {"default": "stega_sharedsetting", "jobs": "django_q_ormq"}
 
 
 def require_prepared(alias: str) -> None:

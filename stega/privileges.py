@@ -48,7 +48,7 @@ class Rights:
 _ALL_TABLES = Rights({"django_migrations": READ, "*": WRITE}, later_tables=WRITE)
 _WORKER = Rights(
     {
-        **dict.fromkeys(("notifications_*", "stega_messageinhand"), WRITE),
+        **dict.fromkeys(("notifications_*", "stega_messageinhand", "stega_sharedsetting"), WRITE),
         **dict.fromkeys(("accounts_*", "tickets_*", "stega_*", "django_migrations"), READ),
     },
     later_tables=READ,

@@ -1,14 +1,17 @@
 """What a command says when it cannot start: one line with the remedy, and an exit code that is not 0."""
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
-from django.db import InterfaceError, OperationalError, connections
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
 
 from stega import env, logs
+
+logger = logging.getLogger(__name__)
 
 VARIABLES = {"default": "DATABASE_URL", "jobs": "JOBS_DATABASE_URL", "events": "EVENTS_DATABASE_URL"}
 
@@ -34,6 +37,21 @@ def require_web() -> None:
     for message in run_checks():
         if message.id == NO_STATIC_FILES or (message.is_serious() and not message.is_silenced()):
             raise ImproperlyConfigured(f"{message.id}: {message.msg} {message.hint or ''}".strip())
+
+
+def share_settings_of_web() -> None:
+    """Let the web be compared with the other processes; not when `default` is away, since pages can say that.
+
+    Leaves no connection that a fork would share. Raises ImproperlyConfigured as stega.fingerprint.compare does.
+    """
+    from stega import fingerprint  # needs the apps, which wsgi.py sets up first
+
+    try:
+        fingerprint.compare("web")
+    except (DatabaseError, InterfaceError) as error:
+        logger.warning("Settings are not compared with those of other processes: %s", _words(error))
+    finally:
+        connections.close_all()
 
 
 def refuse(message: str, exit_code: int = 1) -> None:

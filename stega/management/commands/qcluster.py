@@ -4,7 +4,7 @@ from typing import Any
 from django.db import connections
 from django_q.management.commands.qcluster import Command as QCluster
 
-from stega import schedules
+from stega import fingerprint, schedules
 from stega.command import HealthChecked
 from stega.preparation import require_prepared
 
@@ -22,6 +22,7 @@ class Command(HealthChecked, QCluster):  # type: ignore[misc]  # django-q2 ships
 
         for alias in ("default", "jobs"):
             require_prepared(alias)
+        fingerprint.compare(self.process_name)
         schedules.install()
         connections.close_all()  # before the cluster forks
         if options["run_once"] or options["cluster_name"]:
