@@ -61,14 +61,13 @@ def open_ticket(author: User, product: Product, title: str, body: str, priority:
 def take(agent: User, ticket_id: int) -> Ticket:
     """Let an agent have a ticket that nobody has; publishes `ticket.assigned`.
 
-    Of two agents who take it at once the row lock lets one through. The other, who could see the ticket until then,
-    gets a Conflict that names the first.
+    Of two agents who take it at once the row lock lets one through. The other, who sees the ticket until then, gets a
+    Conflict that names the first; who asks later learns nothing about a ticket that is another's.
     """
     with transaction.atomic(using="default"):
+        ticket = _lock_visible(agent, ticket_id)
         if not policy.may_be_assignee(agent):
-            Ticket.objects.visible_to(agent).get(pk=ticket_id)
             raise PermissionDenied
-        ticket = _lock(ticket_id)
         if ticket.assignee_id == agent.pk:
             return ticket
         if ticket.assignee is not None:
