@@ -101,6 +101,15 @@ class Breach(NamedTuple):
     breached_at: datetime
 
 
+BY_DEADLINE = (
+    models.Case(models.When(~models.Q(status__in=[Status.RESOLVED.value, Status.CLOSED.value]), then="sla_due_at")).asc(
+        nulls_last=True
+    ),
+    models.F("updated_at").desc(),
+    models.F("id").desc(),
+)
+
+
 class TicketQuerySet(models.QuerySet["Ticket"]):
     def visible_to(self, user: User) -> TicketQuerySet:
         """The tickets a person may see, and the only place that decides it.
@@ -118,9 +127,7 @@ class TicketQuerySet(models.QuerySet["Ticket"]):
 
     def by_deadline(self) -> TicketQuerySet:
         """Overdue ones first, then by the time that is left; resolved and closed ones last, newest change first."""
-        is_done = models.Q(status__in=[Status.RESOLVED.value, Status.CLOSED.value])
-        deadline = models.Case(models.When(~is_done, then="sla_due_at"))
-        return self.order_by(deadline.asc(nulls_last=True), "-updated_at", "-pk")
+        return self.order_by(*BY_DEADLINE)
 
     def for_page(self) -> TicketQuerySet:
         return self.select_related("product", "author", "assignee")
@@ -212,6 +219,8 @@ class Ticket(models.Model):
                 name="tickets_ticket_breach_scan",
                 condition=models.Q(status__in=[status.value for status in RUNNING], sla_breached_at=None),
             ),
+            # TicketQuerySet.by_deadline(): the list of the staff, as it opens.
+            models.Index(*BY_DEADLINE, name="tickets_ticket_deadline"),
             # The list of an admin, newest change first.
             models.Index(fields=["-updated_at", "-id"], name="tickets_ticket_recent"),
             # The list of a customer.

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from tests.factories import make_product, make_user
-from tickets.models import MARK_BREACHED
+from tickets.models import MARK_BREACHED, Ticket
 from tickets.workflow import RUNNING
 
 TICKETS = 200_000
@@ -40,3 +40,16 @@ def test_the_scan_for_breaches_reads_only_what_can_breach():
 
     assert "using tickets_ticket_breach_scan" in plan
     assert "Seq Scan on tickets_ticket" not in plan
+
+
+def test_the_list_of_the_staff_reads_no_more_than_its_page_by_deadline(admin):
+    plan = Ticket.objects.visible_to(admin).for_page().by_deadline()[:25].explain()
+
+    assert "using tickets_ticket_deadline" in plan
+    assert "Seq Scan on tickets_ticket" not in plan
+
+
+def test_the_list_of_an_agent_follows_the_same_index(agent):
+    plan = Ticket.objects.visible_to(agent).for_page().by_deadline()[:25].explain()
+
+    assert "using tickets_ticket_deadline" in plan
