@@ -8,8 +8,6 @@ from django.utils.translation import ngettext
 
 from stega.models import OutboxEntry
 
-admin.site.site_header = admin.site.site_title = "Stega"
-
 
 class State(admin.SimpleListFilter):
     """What has become of the promise."""

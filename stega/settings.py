@@ -37,7 +37,7 @@ INSTALLED_APPS = [
     "operations",
     "django_q",
     "django_htmx",
-    "django.contrib.admin",
+    "stega.admin_site.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
