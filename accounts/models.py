@@ -1,4 +1,5 @@
 import zoneinfo
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -31,8 +32,12 @@ def language_choices() -> list[tuple[str, str]]:
     return list(settings.LANGUAGES)
 
 
+@cache
 def time_zone_choices() -> list[tuple[str, str]]:
-    """The zones named after a place, and UTC: no abbreviations, no offsets, no former names of countries."""
+    """The zones named after a place, and UTC: no abbreviations, no offsets, no former names of countries.
+
+    Looked up once: it means walking through the folders of the time zone database.
+    """
     names = (name for name in zoneinfo.available_timezones() if name == "UTC" or name.partition("/")[0] in REGIONS)
     return [(name, name.replace("_", " ")) for name in sorted(names)]
 
