@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.utils.crypto import salted_hmac
+from django_q.conf import Conf
 
 from stega.models import SharedSetting
 from stega.pgque import bootstrap
@@ -44,6 +45,7 @@ def fingerprint() -> dict[str, str]:
         SECRET: _digest(settings.SECRET_KEY),
         "Stega's version": _version(),
         "the engine's version": bootstrap.vendored_version(),
+        "Q_CLUSTER_NAME": Conf.CLUSTER_NAME,
         **{name: str(getattr(settings, names.get(name, name))) for name in PLAIN},
     }
 
