@@ -6,3 +6,6 @@ class TicketsConfig(AppConfig):
     name = "tickets"
     verbose_name = _("help desk")
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from tickets import checks  # noqa: F401 - registers the system checks

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
+from django.contrib.auth.hashers import check_password
 from django.db import transaction
 from django.db.models import F
 from django.utils.text import slugify
@@ -127,6 +128,12 @@ def seed() -> bool:
         for story in sorted(STORIES, key=lambda story: story.age, reverse=True):
             _live_through(story, products[story.product], people)
     return True
+
+
+def people_with_public_passwords() -> list[str]:
+    """Who was made by the demo and can still sign in with its password."""
+    people = User.objects.filter(username__in=[role.value for role in Role], is_active=True).order_by("username")
+    return [person.username for person in people if check_password(PASSWORD, person.password)]
 
 
 def _person(role: Role) -> User:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from stega.models import OutboxEntry
+from tickets.checks import demo_stays_at_home
 from tickets.models import Product, Ticket
 from tickets.workflow import Status
 
@@ -103,3 +104,25 @@ def test_there_is_no_demo_in_production(settings):
         call_command("seed_demo")
 
     assert not User.objects.exists()
+
+
+def test_in_production_a_check_names_who_can_still_sign_in_with_a_public_password(settings):
+    call_command("seed_demo")
+    settings.DEBUG = False
+    User.objects.filter(username="agent").update(is_active=False)
+    changed = User.objects.get(username="customer")
+    changed.set_password("another")
+    changed.save()
+
+    [warning] = demo_stays_at_home(None, databases=["default"])
+
+    assert warning.id == "tickets.W001"
+    assert "can sign in: admin." in warning.msg
+
+
+@pytest.mark.parametrize(("debug", "databases"), [(True, ["default"]), (False, []), (False, ["jobs"])])
+def test_a_developers_demo_and_a_check_without_the_database_say_nothing(settings, debug, databases):
+    call_command("seed_demo")
+    settings.DEBUG = debug
+
+    assert demo_stays_at_home(None, databases=databases) == []
