@@ -131,12 +131,18 @@ _GIVING_UP = {  # on a server that cannot be reached, and on a connection that w
 
 
 def _connection(database: dict[str, Any]) -> dict[str, Any]:
-    """A persistent connection, checked before use."""
+    """A persistent connection, checked before use (stega.database)."""
     options = {"application_name": "stega", **_GIVING_UP} | database.get("OPTIONS", {})
     apart: dict[str, list[str]] = {
         "DEPENDENCIES": []
     }  # each test database is made by itself, whichever of them a test run needs
-    return database | {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True, "OPTIONS": options, "TEST": apart}
+    return database | {
+        "ENGINE": "stega.database",
+        "CONN_MAX_AGE": None,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": options,
+        "TEST": apart,
+    }
 
 
 DATABASES = _databases()

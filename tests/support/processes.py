@@ -89,6 +89,9 @@ class RunningProcess:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.command} did not end:\n{self.output}") from None
 
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def kill(self) -> None:
         """SIGKILL to the whole group: nothing gets to clean up."""
         with contextlib.suppress(ProcessLookupError):
