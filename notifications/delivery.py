@@ -17,7 +17,7 @@ from notifications.circuits import Admission
 from notifications.messages import Wording
 from notifications.models import Channel, Circuit, Claim, Delivery
 from stega.outages import is_outage
-from stega.pgque.consumer import Rejected, RetryLater, retry_delay
+from stega.pgque.message import Rejected, RetryLater, retry_delay
 
 logger = logging.getLogger(__name__)
 

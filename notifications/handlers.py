@@ -17,7 +17,7 @@ from notifications.messages import Circumstances, Reason
 from notifications.models import Channel, reasons_to_skip
 from stega.audience import TicketAudience, comment_text, ticket_audience
 from stega.pgque import catalogue
-from stega.pgque.consumer import Handler, Message
+from stega.pgque.message import Handler, Message
 
 logger = logging.getLogger(__name__)
 

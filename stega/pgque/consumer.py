@@ -2,16 +2,14 @@
 
 import json
 import logging
-import math
 import random
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from os import getpid
-from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
@@ -22,52 +20,17 @@ from stega.outages import is_outage
 from stega.pgque import catalogue, client, session
 from stega.pgque.leadership import Leadership
 from stega.pgque.listener import Listener
-from stega.pgque.publishing import event_key
+from stega.pgque.message import Handler, Rejected, RetryLater, key_of, message_of, retry_delay
 from stega.pgque.touching import Toucher
 from stega.process import Process, TryAgain
 from stega.text import clean, trace
 
 logger = logging.getLogger(__name__)
 
-RETRY_BASE_SECONDS = 2.0
-RETRY_CAP_SECONDS = 3600.0
 REASON_LIMIT = 500
 MOST_DEATHS = 3
 """How many processes may die of one message; then it is a dead letter, and its neighbours go on."""
 GIVE_BACK_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """An event as a handler sees it."""
-
-    id: int
-    batch_id: int
-    type: str
-    payload: dict[str, Any]
-    key: uuid.UUID
-    """What makes telling somebody twice impossible: the outbox key, or one from the number of an event without."""
-    attempt: int
-    created_at: datetime
-
-
-Handler = Callable[[Message], None]
-
-
-class RetryLater(Exception):
-    """A handler's word for a temporary failure: the message comes again, after `seconds` or a growing pause.
-
-    Each time counts towards the dead letters unless `counted` is False: such a handler ends its waiting itself.
-    """
-
-    def __init__(self, reason: str, seconds: float | None = None, *, counted: bool = True) -> None:
-        super().__init__(reason)
-        self.seconds = seconds
-        self.counted = counted
-
-
-class Rejected(Exception):
-    """A handler's word for a permanent failure: the message goes to the dead letters at once, with this reason."""
 
 
 @dataclass(slots=True)
@@ -92,12 +55,6 @@ class Progress:
     """Somebody had the batch before and died or was cut off: perhaps by one of its messages."""
     handled_up_to: int = 0
     failures: list[Failure] = field(default_factory=list)
-
-
-def retry_delay(attempt: int, jitter: float) -> timedelta:
-    """Exponential back-off with full jitter (0 <= jitter <= 1), at least 1 s, at most 1 h."""
-    ceiling = min(RETRY_CAP_SECONDS, RETRY_BASE_SECONDS * 2.0 ** min(attempt, 20))
-    return timedelta(seconds=max(1.0, jitter * ceiling))
 
 
 def member_name() -> str:
@@ -247,7 +204,7 @@ class Consumer(Process):
         try:
             handler = self._handler(event.type)
             if handler:
-                handler(_message(event, batch_id))
+                handler(message_of(event, batch_id))
                 logger.info("Handled %s", event.type)
             return None
         except Rejected as error:
@@ -336,37 +293,9 @@ class Consumer(Process):
             client.event_dead(batch_id, failure.event, failure.reason)
         else:
             event = failure.event
-            client.insert_event(self.queue, event.type, json.loads(event.data or "{}"), str(_key(event)))
+            client.insert_event(self.queue, event.type, json.loads(event.data or "{}"), str(key_of(event)))
 
 
 def _is_worn(event: client.Event) -> bool:
     """Whether waits have used up half of the deliveries that the engine allows; the rest is for real faults."""
     return event.retry_count >= max(1, settings.PGQUE_MAX_RETRIES // 2)
-
-
-def _key(event: client.Event) -> uuid.UUID:
-    return uuid.UUID(event.extra1) if event.extra1 else event_key(event.type, "event", event.id)
-
-
-def _message(event: client.Event, batch_id: int) -> Message:
-    """The event for a handler; raises Rejected when its payload is not what the catalogue promises."""
-    try:
-        payload = json.loads(event.data or "null", parse_constant=_refuse_constant, parse_float=_finite)
-        if not isinstance(payload, dict):
-            raise ValueError("the payload is no JSON object")
-        catalogue.check(event.type, payload)
-        key = _key(event)
-    except (ValueError, RecursionError) as error:
-        raise Rejected(f"bad payload: {error}") from None
-    return Message(event.id, batch_id, event.type, payload, key, event.retry_count + 1, event.created_at)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text[:20]} is too large a number")
-    return number
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")

@@ -15,7 +15,8 @@ import django
 def main(expected: int) -> None:
     django.setup()
     from stega.pgque.catalogue import NOTIFICATION_WORKER
-    from stega.pgque.consumer import Consumer, Message
+    from stega.pgque.consumer import Consumer
+    from stega.pgque.message import Message
     from stega.stopping import stop_on_signals
 
     moments: list[float] = []

@@ -12,7 +12,7 @@ from notifications.channels import email
 from notifications.delivery import Notice, deliver
 from notifications.messages import Wording
 from notifications.models import Channel, Circuit, Delivery, DeliveryQuerySet, State
-from stega.pgque.consumer import RetryLater
+from stega.pgque.message import RetryLater
 from tests.notifications.moments import pass_by
 from tests.support.receivers import Answer
 from tests.support.waiting import wait_until

@@ -9,7 +9,7 @@ from accounts.models import User
 from notifications.handlers import NOTICES, handle, handlers_of
 from notifications.models import Channel, Delivery, State
 from stega.pgque.catalogue import EVENT_TYPES, NOTIFICATION_WORKER, SLA_BREACH_DISPATCHER
-from stega.pgque.consumer import Message
+from stega.pgque.message import Message
 from tests.notifications import audience
 from tests.notifications.conftest import TICKET_ID
 from tests.notifications.test_messages import PAYLOADS

@@ -15,7 +15,8 @@ from operations.targets import TARGETS
 from stega import outbox
 from stega.models import OutboxEntry
 from stega.pgque import client
-from stega.pgque.consumer import Consumer, Rejected, RetryLater
+from stega.pgque.consumer import Consumer
+from stega.pgque.message import Rejected, RetryLater
 from tests.factories import make_user
 from tests.support.event_log import tick
 from tests.support.letters import bury

@@ -18,7 +18,8 @@ import django
 
 def main(name: str, dead_interval: str = "") -> None:
     django.setup()
-    from stega.pgque.consumer import Consumer, Message
+    from stega.pgque.consumer import Consumer
+    from stega.pgque.message import Message
     from stega.stopping import stop_on_signals
     from tests.support.waiting import wait_until
 

@@ -11,7 +11,8 @@ from django.db import OperationalError, ProgrammingError, connections
 
 from stega.models import MessageInHand
 from stega.pgque import catalogue, client
-from stega.pgque.consumer import Consumer, Message, Progress, Rejected, RetryLater, member_name, retry_delay
+from stega.pgque.consumer import Consumer, Progress, member_name
+from stega.pgque.message import Message, Rejected, RetryLater, retry_delay
 from stega.process import TryAgain
 from tests.support.event_log import dead_letters, make_retries_due, retries, tick
 from tests.support.waiting import wait_until
