@@ -17,7 +17,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.models import F
+from django.db.models import BooleanField, ExpressionWrapper, F, Q
 from django.db.models.functions import Now
 from django.utils.module_loading import import_string
 from django_q.tasks import async_task  # noqa: TID251 - the one place that may
@@ -36,6 +36,7 @@ SWEEP_LIMIT = 5_000
 PAGE = 50
 """Entries that share a task when many are relayed at once: django-q2 takes longer over a task than over its work."""
 
+NEVER_ENDS = "Every run was cut by TASK_TIMEOUT_SECONDS, or ended its worker."
 _relayer = BoundedCaller("outbox-relay")
 _rest_until = 0.0
 _is_silent = ContextVar("outbox_is_silent", default=False)
@@ -127,7 +128,8 @@ def perform(*keys: str) -> dict[str, Any]:
 
     An outage of a database raises, and django-q2 tries again without end. A fault of a task's own raises too, after the
     other entries had their turn, until it has happened TASK_MAX_ATTEMPTS times: then its entry is given up, visibly,
-    with its last error.
+    with its last error. So is one whose runs never ended, in as many as came later than a task may take: it was cut
+    by its time-out, or ended its worker.
     """
     results: list[dict[str, Any]] = []
     faults: list[Exception] = []
@@ -159,13 +161,19 @@ def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID], page: int | None = None
 
 
 def _perform(key: str) -> dict[str, Any]:
-    entry = OutboxEntry.objects.filter(key=key).first()
+    entry: Any = OutboxEntry.objects.filter(key=key).annotate(is_late=_is_late()).first()
     if entry is None or entry.done_at:
         return {"skipped": "done before" if entry else "no such entry"}
+    if entry.is_late and not _count_start(entry):
+        return {"failed": NEVER_ENDS}
     try:
         result: dict[str, Any] = _function(entry.task)(*entry.args, event_key=entry.key)
     except Exception as error:
-        if is_outage(error) or not _give_up(entry, error):
+        if is_outage(error):
+            if entry.is_late:
+                _count(entry, -1)
+            raise
+        if not _give_up(entry, error):
             raise
         return {"failed": clean(repr(error), 500)}
     OutboxEntry.objects.filter(pk=entry.pk).update(done_at=Now(), failed_at=None)
@@ -173,14 +181,34 @@ def _perform(key: str) -> dict[str, Any]:
     return result
 
 
+def _is_late() -> Any:
+    """Whether an entry was relayed longer ago than a run may take: one may have been cut, or there was a backlog."""
+    longest = timedelta(seconds=settings.Q_CLUSTER["timeout"])
+    return ExpressionWrapper(Q(relayed_at__lt=Now() - longest), output_field=BooleanField())
+
+
+def _count_start(entry: Any) -> bool:
+    """Count a run before it begins: the entry may be what ends its workers. False when that has happened too often."""
+    if entry.attempts < settings.TASK_MAX_ATTEMPTS:
+        _count(entry, 1)
+        return True
+    logger.error("Task %s of entry %s given up: %s", entry.task, entry.key, NEVER_ENDS)
+    OutboxEntry.objects.filter(pk=entry.pk).update(failed_at=Now(), last_error=entry.last_error or NEVER_ENDS)
+    return False
+
+
+def _count(entry: Any, runs: int) -> None:
+    OutboxEntry.objects.filter(pk=entry.pk).update(attempts=F("attempts") + runs)
+
+
 def _function(task: str) -> Callable[..., dict[str, Any]]:
     function: Callable[..., dict[str, Any]] = import_string(settings.TASKS[task])
     return function
 
 
-def _give_up(entry: OutboxEntry, error: Exception) -> bool:
+def _give_up(entry: Any, error: Exception) -> bool:
     """Count a fault of the task's own; true when it was the last one allowed."""
     logger.error("Task %s of entry %s failed\n%s", entry.task, entry.key, trace(error))
     entries = OutboxEntry.objects.filter(pk=entry.pk)
-    entries.update(attempts=F("attempts") + 1, last_error=clean(repr(error), 500))
+    entries.update(attempts=F("attempts") + (0 if entry.is_late else 1), last_error=clean(repr(error), 500))
     return bool(entries.filter(attempts__gte=settings.TASK_MAX_ATTEMPTS).update(failed_at=Now()))

@@ -27,6 +27,10 @@ def fail(*args, event_key):
     raise ValueError("bad \x00 \ud83d")
 
 
+def end_the_worker(*args, event_key):
+    raise SystemExit
+
+
 def lose_the_database(*args, event_key):
     raise OperationalError("server closed the connection")
 
@@ -39,7 +43,7 @@ def meet_a_read_only_server(*args, event_key):
 
 @pytest.fixture(autouse=True)
 def tasks(settings, monkeypatch):
-    names = ("note", "fail", "lose_the_database", "meet_a_read_only_server")
+    names = ("note", "fail", "end_the_worker", "lose_the_database", "meet_a_read_only_server")
     settings.TASKS = django_settings.TASKS | {name: f"{__name__}.{name}" for name in names}
     settings.OUTBOX_FAST_PATH_SECONDS = 0
     monkeypatch.setattr(outbox, "_rest_until", 0.0)
@@ -259,6 +263,31 @@ def test_a_fault_of_the_tasks_own_is_given_up_after_five_runs_with_its_error(ent
     assert entry.attempts == 5
     assert entry.failed_at
     assert "ValueError" in entry.last_error
+
+
+def test_a_task_whose_workers_never_come_back_is_given_up(entry):
+    OutboxEntry.objects.update(task="end_the_worker", relayed_at=timezone.now() - timedelta(minutes=5))
+
+    for _ in range(5):
+        with pytest.raises(SystemExit):
+            outbox.perform(str(entry.key))
+    result = outbox.perform(str(entry.key))
+
+    entry.refresh_from_db()
+    assert "failed" in result
+    assert entry.failed_at
+    assert "TASK_TIMEOUT_SECONDS" in entry.last_error
+
+
+@pytest.mark.parametrize(("task", "counted"), [("lose_the_database", 0), ("fail", 1)])
+def test_a_late_run_that_fails_is_counted_as_any_other(entry, task, counted):
+    OutboxEntry.objects.update(task=task, relayed_at=timezone.now() - timedelta(minutes=5))
+
+    with pytest.raises((OperationalError, ValueError)):
+        outbox.perform(str(entry.key))
+
+    entry.refresh_from_db()
+    assert entry.attempts == counted
 
 
 def test_many_entries_share_tasks(monkeypatch):
