@@ -61,13 +61,6 @@ def test_a_notice_is_told_and_recorded(mailbox):
     assert row().message_id == mailbox.received[0].message["Message-ID"]
 
 
-def test_nobody_is_told_inside_a_transaction_of_the_callers(mailbox):
-    with transaction.atomic(), pytest.raises(RuntimeError, match="durable"):
-        deliver([mail_to(1)])
-
-    assert mailbox.received == []
-
-
 def test_the_same_notice_is_told_once(mailbox):
     deliver([mail_to(1)])
     deliver([mail_to(1)])
