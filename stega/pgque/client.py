@@ -75,14 +75,14 @@ def touch_subconsumer(queue: str, consumer: str, subconsumer: str) -> int:
 
 def next_batch(queue: str, consumer: str) -> int | None:
     """The open batch, or the next one; None when there is no newer tick."""
-    batch: int | None = _value("select pgque.next_batch(%s, %s)" + _UNFLUSHED, [queue, consumer])
+    batch: int | None = _value_alone("select pgque.next_batch(%s, %s)" + _UNFLUSHED, [queue, consumer])
     return batch
 
 
 def next_batch_coop(queue: str, consumer: str, subconsumer: str, dead_interval: timedelta) -> int | None:
     """The member's open batch, a silent member's batch under a new id, or the next one; None when there is none."""
     sql = "select pgque.next_batch(%s, %s, %s, %s)" + _UNFLUSHED
-    batch: int | None = _value(sql, [queue, consumer, subconsumer, dead_interval])
+    batch: int | None = _value_alone(sql, [queue, consumer, subconsumer, dead_interval])
     return batch
 
 
@@ -167,12 +167,12 @@ def event_dead(batch: int, event: Event, reason: str) -> int:
 
 def ticker() -> int:
     """Tick every queue that is due; returns how many got a tick."""
-    return int(_value("select pgque.ticker()" + _UNFLUSHED))
+    return int(_value_alone("select pgque.ticker()" + _UNFLUSHED))
 
 
 def tick(queue: str) -> int | None:
     """Tick one queue if it is due; returns the new tick. Refuses queues that are paused or ticked by others."""
-    number: int | None = _value("select pgque.ticker(%s)" + _UNFLUSHED, [queue])
+    number: int | None = _value_alone("select pgque.ticker(%s)" + _UNFLUSHED, [queue])
     return number
 
 
@@ -558,6 +558,13 @@ def _noticing_a_lost_batch() -> Iterator[None]:
 def _installed(function: str) -> bool:
     sql = "select exists (select from pg_proc p join pg_namespace n on n.oid = p.pronamespace"
     return bool(_value(sql + " where n.nspname = 'pgque' and p.proname = %s)", [function]))
+
+
+def _value_alone(sql: str, params: Sequence[Any] = ()) -> Any:
+    """`_value` in a transaction of its own: what is sent and ticked in the same one is delivered to nobody."""
+    if connections[ALIAS].in_atomic_block:
+        raise transaction.TransactionManagementError("Events are ticked and received outside any transaction.")
+    return _value(sql, params)
 
 
 def _value(sql: str, params: Sequence[Any] | dict[str, Any] = ()) -> Any:
