@@ -1,17 +1,22 @@
 """Every long-running process gets over what happens to one database after the other, without a restart of its own."""
 
+import time
 from collections import Counter
 from datetime import timedelta
 
+import psutil
 import pytest
 from django.db import connections, transaction
 from django.utils import timezone
+from django_q.models import Failure, Success
 
 from stega import outbox
 from stega.models import OutboxEntry
+from stega.pgque.publishing import event_key, publish
 from tests.factories import make_product, make_ticket, make_user
 from tests.processes.test_faults import PROCESSES
 from tests.support import servers
+from tests.support.processes import run_task
 from tests.support.waiting import wait_until
 from tickets.tasks import check_sla_breaches
 
@@ -75,3 +80,60 @@ def test_all_processes_go_on_after(start, mailbox, admin, happen):
 
     assert Counter(mailbox.addresses()) == wanted
     assert all(process.is_running() for process in processes)
+
+
+def test_a_worker_hears_wake_ups_again_after_its_connection_was_cut(start, mailbox, customer):
+    start("pgque_ticker")
+    worker = start("notification_worker", "--interval", "600")
+    cut("events")
+    wait_until(lambda: "goes on after" in worker.output, timeout=20)
+    wait_until(worker_is_idle, timeout=20)
+
+    welcome(customer)
+
+    wait_until(lambda: mailbox.addresses() == [customer.email], timeout=20)
+
+
+def test_a_worker_whose_server_is_away_rests_between_its_tries(start):
+    worker = start("notification_worker")
+    connections["events"].close()
+    servers.by_alias["events"].stop()
+    try:
+        wait_until(lambda: "will try again" in worker.output, timeout=20)
+        before, begin = cpu_seconds(worker), time.monotonic()
+        wait_until(lambda: time.monotonic() - begin > 3, timeout=20)
+        spent = cpu_seconds(worker) - before
+    finally:
+        servers.by_alias["events"].start()
+
+    assert spent < 0.5
+
+
+def test_four_task_workers_share_no_connection(start):
+    cluster = start("qcluster", saying="ready for work", TASK_WORKERS=4)
+
+    for _ in range(200):
+        run_task("stega.outbox.prune")
+
+    wait_until(lambda: Success.objects.count() == 200, timeout=60)
+    assert not Failure.objects.exists()
+    assert "Traceback" not in cluster.output
+
+
+def worker_is_idle():
+    """The notification worker listens, and has nothing to do."""
+    with connections["events"].cursor() as cursor:
+        cursor.execute(
+            "select count(*) from pg_stat_activity where application_name = 'notification_worker' and state = 'idle'"
+        )
+        return cursor.fetchone()[0] > 0
+
+
+def welcome(person):
+    payload = {"user_id": person.pk, "email": person.email, "display_name": person.display_name}
+    publish("ticket.welcome", payload, event_key("ticket.welcome", person.pk))
+
+
+def cpu_seconds(process):
+    times = psutil.Process(process.pid).cpu_times()
+    return times.user + times.system
