@@ -65,12 +65,13 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
         pass  # Refuses to be inside a transaction of the caller's, whose claims nobody would see; costs no query.
     _write_down_sent()
     outcomes: list[Exception] = []
-    for notice in notices:
+    ordered = sorted(notices, key=lambda notice: not notice.skip)
+    for notice in ordered:
         if stopping():
             outcomes.append(RetryLater("stopped before everybody was told", seconds=0.0, counted=False))
             break
         try:
-            _deliver(notice, is_last=is_last)
+            _deliver(notice, is_last=is_last, is_followed=not ordered[-1].skip)
         except Exception as outcome:
             if is_outage(outcome):
                 raise
@@ -98,9 +99,9 @@ def _urgency(outcome: Exception) -> tuple[int, float]:
     return (2, 0.0) if isinstance(outcome, Rejected) else (0, 0.0)
 
 
-def _deliver(notice: Notice, *, is_last: bool) -> None:
+def _deliver(notice: Notice, *, is_last: bool, is_followed: bool) -> None:
     if notice.skip:
-        Delivery.objects.skip(notice)
+        Delivery.objects.skip(notice, is_followed=is_followed)
         logger.info("Does not tell %s by %s: %s", notice.recipient, notice.channel, notice.skip)
         return
     message_id = email.message_id(notice.event_key, notice.recipient) if notice.channel == Channel.EMAIL else ""

@@ -63,9 +63,13 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """
         return self._upsert(notice, State.SENDING, message_id=message_id, attempts=1, commit="off")
 
-    def skip(self, notice: Notice) -> Claim | None:
-        """Record why nobody is told, unless somebody was or is about to be; None when there was nothing to record."""
-        return self._upsert(notice, State.SKIPPED, message_id="", attempts=0, commit="on")
+    def skip(self, notice: Notice, *, is_followed: bool) -> Claim | None:
+        """Record why nobody is told, unless somebody was or is about to be; None when there was nothing to record.
+
+        When the end of another notice about the event follows, that commit brings this one to the disk.
+        """
+        commit = "off" if is_followed else "on"
+        return self._upsert(notice, State.SKIPPED, message_id="", attempts=0, commit=commit)
 
     def _upsert(self, notice: Notice, state: State, *, message_id: str, attempts: int, commit: str) -> Claim | None:
         statement = """
