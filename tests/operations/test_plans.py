@@ -28,7 +28,8 @@ def history(queue):
         "default",
         "insert into notifications_delivery (event_key, event_type, channel, recipient, address, state, attempts,"
         " reason, detail, message_id, created_at)"
-        " select gen_random_uuid(), 'x', 'email', 'user:1', '', 'sent', 1, '', '', '', now() - make_interval(mins => n) from generate_series(1, %s) n",
+        " select gen_random_uuid(), 'x', 'email', 'user:1', '', 'sent', 1, '', '', '', now() - make_interval(mins => n)"
+        " from generate_series(1, %s) n",
         [ROWS],
     )
     execute(
