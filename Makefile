@@ -8,7 +8,7 @@ PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 PYTHON = .venv/bin/python
 VENV = .venv/stega-installed
 
-.PHONY: help install run test check bench bench-engine soak-engine chaos fmt build-sql messages clean
+.PHONY: help install run test check bench bench-console bench-engine soak-engine chaos fmt build-sql messages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +39,9 @@ bench: $(VENV) ## measure latency, throughput, the cost of enqueueing, memory, m
 
 bench-engine: $(VENV) ## measure the event log engine beside raw SQL; BENCH_ARGUMENTS=--quick for a first look
 	@exec $(PYTHON) -m tests.bench.engine $(BENCH_ARGUMENTS)
+
+bench-console: $(VENV) ## measure the queries of the console's pages; ROWS=100000 for fewer than a million rows
+	@exec env CONSOLE_ROWS="$(or $(ROWS),1000000)" $(PYTHON) -m pytest -q -s -p no:randomly tests/operations/test_console_plans.py
 
 soak-engine: $(VENV) ## run the event log engine beside an old transaction; SECONDS_OF_SOAK=60 for less than 10 minutes
 	@exec $(PYTHON) -m tests.bench.soak $(SECONDS_OF_SOAK)

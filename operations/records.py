@@ -80,9 +80,9 @@ def deliveries(query: str, state: str, before: str) -> Page[Delivery]:
         if state in (State.FAILED, State.GIVEN_UP):
             found = found.filter(state__in=[State.FAILED, State.GIVEN_UP])
         return page_of(found[: PAGE_SIZE + 1], _delivery_place)
-    newest = rows.values("pk")[:SEARCHED]
-    found = Delivery.objects.filter(pk__in=newest, state=state).order_by("-created_at", "-pk")
-    return page_of(found[: PAGE_SIZE + 1], _delivery_place, is_partial=True)
+    last = rows.values_list("created_at", flat=True)[SEARCHED : SEARCHED + 1].first()
+    found = rows.filter(state=state, created_at__gte=last) if last else rows.filter(state=state)
+    return page_of(found[: PAGE_SIZE + 1], _delivery_place, is_partial=last is not None)
 
 
 def _delivery_place(row: Delivery) -> str:

@@ -11,7 +11,8 @@ HOME = {"django_q": "jobs"}
 class HomeRouter:
     """Send every model to its app's home and nothing anywhere else.
 
-    `Q_CLUSTER["orm"]` moves only django-q2's queue table: its results and schedules follow this router.
+    `Q_CLUSTER["orm"]` moves only django-q2's queue table: its results and schedules follow this router. A migration
+    that adds to the tables of another app says so with the hint `of_app`, and runs where that one lives.
     """
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str:
@@ -24,7 +25,7 @@ class HomeRouter:
         return home(first._meta.app_label) == home(second._meta.app_label)
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
-        return db == home(app_label)
+        return db == home(hints.get("of_app", app_label))
 
 
 def home(app_label: str) -> str:

@@ -19,6 +19,12 @@ def test_every_model_is_read_written_and_migrated_at_one_home_only():
         assert {alias for alias in ALIASES if router.allow_migrate(alias, label)} == {home(label)}
 
 
+def test_an_addition_to_another_apps_tables_runs_where_these_live():
+    router = HomeRouter()
+
+    assert {alias for alias in ALIASES if router.allow_migrate(alias, "operations", of_app="django_q")} == {"jobs"}
+
+
 def test_results_and_schedules_live_with_the_queue():
     assert {home(model._meta.app_label) for model in apps.get_app_config("django_q").get_models()} == {"jobs"}
 
