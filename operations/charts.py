@@ -5,15 +5,17 @@ are given beside it. Colours come from the style sheet by class.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 600.0, 120.0
 LINES = 4
 """Classes line-1 to line-4; a fifth series has the colour of the first."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Point = tuple[datetime, float | None]
 """None where nothing is known: the line has a gap."""
@@ -96,6 +98,17 @@ def with_gaps(points: Sequence[Point], longest: timedelta) -> tuple[Point, ...]:
             result.append((result[-1][0] + longest, None))
         result.append((at, value))
     return tuple(result)
+
+
+def condensed(points: Iterable[Point], width: timedelta, take: Callable[[list[float]], float]) -> tuple[Point, ...]:
+    """One point for each stretch of `width`, at its end: what `take` makes of its values, unknown where it has none."""
+
+    def end(at: datetime) -> datetime:
+        return EPOCH + -(-(at - EPOCH) // width) * width
+
+    stretches = groupby(points, lambda point: end(point[0]))
+    known = ((at, [value for _at, value in stretch if value is not None]) for at, stretch in stretches)
+    return tuple((at, take(values) if values else None) for at, values in known)
 
 
 def _shape(number: int, series: Series, top: float, start: datetime, end: datetime) -> str:

@@ -112,7 +112,8 @@ class OperatorAction(models.Model):
     @property
     @admin.display(description=_("target"))
     def target_text(self) -> str:
-        return " · ".join(str(value) for value in self.target.values() if value != "").replace("#", "…")
+        parts = ("cause", "type", "consumer", "queue", "id", "key", "name")
+        return " · ".join(self.target[part] for part in parts if self.target.get(part)).replace("#", "…")
 
     @property
     def is_open(self) -> bool:

@@ -1,21 +1,22 @@
 """The charts of the overview, from the samples of the last hour or day."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from statistics import fmean
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from operations.charts import Chart, Point, Series, line_chart, rates, with_gaps
+from operations.charts import Chart, Point, Series, condensed, line_chart, rates, with_gaps
 from operations.facts.reading import Question
 from operations.models import Sample
 from operations.sampling import DELIVERIES, EVENTS, LAG
 
 SPANS: Mapping[str, timedelta] = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
-LONGEST_GAP = timedelta(minutes=2, seconds=30)
-"""Between two samples of a line. Two of three missed minutes are a gap."""
+WIDTHS: Mapping[str, timedelta] = {"hour": timedelta(minutes=1), "day": timedelta(minutes=10)}
+"""The stretch of time that one point stands for. A line is broken where two of them have no sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,11 @@ def question(span: str, now: datetime) -> Question[Points]:
 def figures(points: Points, span: str, now: datetime) -> list[Figure]:
     """Rate, lag and notices."""
     start = now - SPANS[span]
-    rate = [_series(name, rates(values)) for name, values in _named(points, EVENTS)]
-    lag = [_series(name, values) for name, values in _named(points, LAG)]
+    width = WIDTHS[span]
+    rate = [_series(name, rates(values), width, fmean) for name, values in _named(points, EVENTS)]
+    lag = [_series(name, values, width, max) for name, values in _named(points, LAG)]
     fates = {"told": _("told"), "waiting": _("waiting"), "failed": _("failed")}
-    notices = [_series(label, points.get(f"{DELIVERIES}{fate}", [])) for fate, label in fates.items()]
+    notices = [_series(label, points.get(f"{DELIVERIES}{fate}", []), width, fmean) for fate, label in fates.items()]
     return [
         _figure("rate", _("Rate"), _("events per second"), rate, start, now),
         _figure("lag", _("Lag"), _("seconds that events wait for a consumer"), lag, start, now),
@@ -66,5 +68,5 @@ def _named(points: Points, prefix: str) -> Iterable[tuple[str, list[tuple[dateti
             yield series.removeprefix(prefix), points[series]
 
 
-def _series(label: str, points: Iterable[Point]) -> Series:
-    return Series(label, with_gaps(list(points), LONGEST_GAP))
+def _series(label: str, points: Iterable[Point], width: timedelta, take: Callable[[Iterable[float]], float]) -> Series:
+    return Series(label, with_gaps(condensed(points, width, take), width * 2.5))

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts.http import SignedInRequest
 from operations import actions
 from operations.console import access
+from operations.console.addresses import subject_address
 from operations.console.forms import ConfirmationForm
 from operations.console.pages import show
 from operations.facts.reading import Question, Reading, read
@@ -80,15 +79,6 @@ def _question(
         "count_limit": COUNT_LIMIT,
         "is_gone": is_gone,
         "form": form,
-        "back": _back(kind, target),
+        "back": subject_address(kind, target),
     }
     return show(request, "act", context, status=status)
-
-
-def _back(kind: Kind, target: Mapping[str, str]) -> str:
-    """The page that the question was asked on."""
-    if kind in (Kind.REPLAY_LETTER, Kind.PURGE_LETTER):
-        return reverse("operations:dead_letter", args=[target["id"]])
-    if kind in (Kind.REPLAY_GROUP, Kind.PURGE_GROUP):
-        return f"{reverse('operations:dead_letter_group')}?{urlencode(target)}"
-    return reverse("operations:tasks" if kind == Kind.RUN_SCHEDULE else "operations:outbox")

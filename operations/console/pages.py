@@ -15,6 +15,7 @@ from django.utils.dateparse import parse_datetime
 from accounts.http import SignedInRequest
 from operations import dead_letters, facts, records, ways
 from operations.console import access
+from operations.console.addresses import subject_address
 from operations.console.figures import SPANS, figures
 from operations.console.figures import question as sample_question
 from operations.console.tiles import tiles
@@ -226,4 +227,5 @@ def action_list(request: SignedInRequest) -> HttpResponse:
 @access.page(access.may_see)
 def action(request: SignedInRequest, id: int) -> HttpResponse:
     subject = OperatorAction.objects.select_related("actor").filter(pk=id).first()
-    return show(request, "action", {"action": subject}, status=200 if subject else 404)
+    address = subject_address(subject.kind, subject.target) if subject else ""
+    return show(request, "action", {"action": subject, "address": address}, status=200 if subject else 404)

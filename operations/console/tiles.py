@@ -27,7 +27,7 @@ class Tile:
     more: str
     href: str
     tone: str = ""
-    """bad for a figure that asks for somebody, away for one that nobody knows."""
+    """bad for a figure that asks for somebody, note for one whose small print does, away for one that nobody knows."""
 
 
 def tiles(facts: Facts) -> list[Tile]:
@@ -69,7 +69,7 @@ def _of_outbox(reading: Reading[Outbox]) -> Tile:
     given_up = _("%(count)s given up") % {"count": capped(found.given_up)}
     oldest = _("oldest %(span)s") % {"span": span(found.oldest_open)} if found.oldest_open else _("nothing waits")
     more = f"{oldest} · {given_up}" if found.given_up else oldest
-    return Tile(_("Outbox"), capped(found.open), more, _to("outbox"), "bad" if found.given_up else "")
+    return Tile(_("Outbox"), capped(found.open), more, _to("outbox"), "note" if found.given_up else "")
 
 
 def _of_ledger(reading: Reading[Ledger]) -> Tile:
@@ -81,7 +81,7 @@ def _of_ledger(reading: Reading[Ledger]) -> Tile:
     failed = by_state[State.FAILED] + by_state[State.GIVEN_UP]
     waiting = sum(each.deliveries for each in found.waiting)
     more = _("%(failed)s failed, %(waiting)s waiting") % {"failed": amount(failed), "waiting": capped(waiting)}
-    return Tile(_("Told in an hour"), capped(by_state[State.SENT]), more, _to("ledger"), "bad" if failed else "")
+    return Tile(_("Told in an hour"), capped(by_state[State.SENT]), more, _to("ledger"), "note" if failed else "")
 
 
 def _of_tasks(reading: Reading[Tasks]) -> Tile:
@@ -89,7 +89,7 @@ def _of_tasks(reading: Reading[Tasks]) -> Tile:
     if found is None:
         return _away(_("Tasks due"), "tasks", reading)
     if found.clusters is None:
-        return Tile(_("Tasks due"), capped(found.due), _("hidden by a pooler"), _to("tasks"))
+        return Tile(_("Tasks due"), capped(found.due), _("clusters hidden by a pooler"), _to("tasks"))
     clusters = len(found.clusters)
     more = ngettext("%(count)s cluster", "%(count)s clusters", clusters) % {"count": amount(clusters)}
     return Tile(_("Tasks due"), capped(found.due), more, _to("tasks"), "" if clusters else "bad")

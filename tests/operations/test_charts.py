@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from operations.charts import Series, line_chart, nice_top, rates, with_gaps
+from operations.charts import Series, condensed, line_chart, nice_top, rates, with_gaps
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 END = START + timedelta(hours=1)
@@ -91,3 +91,9 @@ def test_points_far_apart_have_an_unknown_one_between_them():
     points = with_gaps([(at(0), 1.0), (at(1), 1.0), (at(9), 1.0)], timedelta(minutes=2))
 
     assert [value for _at, value in points] == [1.0, 1.0, None, 1.0]
+
+
+def test_a_stretch_of_time_becomes_one_point_at_its_end():
+    points = [(at(1), 1.0), (at(9), 3.0), (at(10), 2.0), (at(11), 5.0), (at(25), None)]
+
+    assert condensed(points, timedelta(minutes=10), max) == ((at(10), 3.0), (at(20), 5.0), (at(30), None))

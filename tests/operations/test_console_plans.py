@@ -24,7 +24,11 @@ from stega.pgque import client
 from tests.factories import make_user
 from tests.support.letters import CAUSE_INDEX, KEY_INDEX
 
-pytestmark = [pytest.mark.xdist_group("plans"), pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.django_db(databases=["default", "jobs", "events"]),
+    pytest.mark.xdist_group("plans"),
+    pytest.mark.timeout(900),
+]
 
 ROWS = int(os.environ.get("CONSOLE_ROWS", "100000"))
 IS_BENCH = "CONSOLE_ROWS" in os.environ
