@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from operations.facts.reading import COUNT_LIMIT, Question, clock
-from operations.facts.sessions import Session, is_pooled, sessions
+from operations.facts.sessions import Session, is_pooled, others_are_hidden, sessions
 from stega.pgque import client
 from stega.pgque.neglect import rotation_blockers
 
@@ -70,7 +70,11 @@ def question() -> Question[Queues]:
 
 
 def sessions_are_visible() -> bool:
-    """Whether a process's own session can be told on the events database: not through a pooler alone."""
+    """Whether each process's own session can be told on the events database: not through a pooler alone, nor when
+    the sessions of other roles are hidden.
+    """
+    if others_are_hidden("events"):
+        return False
     if settings.EVENTS_DIRECT_DATABASE is not None:
         return True
     return not settings.EVENTS_POOLED and not is_pooled("events")

@@ -24,6 +24,19 @@ def is_pooled(alias: str) -> bool:
     return bool(connections[alias].connection.info.backend_pid != pid)
 
 
+def others_are_hidden(alias: str) -> bool:
+    """Whether there are sessions of other roles that this role may not look into; nothing then follows from silence."""
+    statement = """
+        select not pg_has_role('pg_read_all_stats', 'usage') and exists (
+            select from pg_stat_activity where datname = current_database() and not pg_has_role(usesysid, 'usage')
+        )
+    """
+    with connections[alias].cursor() as cursor:
+        cursor.execute(statement)
+        (is_hidden,) = cursor.fetchone()
+    return bool(is_hidden)
+
+
 def sessions(alias: str) -> tuple[Session, ...]:
     """The other sessions on the alias's database."""
     statement = """

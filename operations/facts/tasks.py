@@ -7,7 +7,7 @@ from django.conf import settings
 from django_q.models import OrmQ, Schedule, Task
 
 from operations.facts.reading import COUNT_LIMIT, Question, clock
-from operations.facts.sessions import Session, is_pooled, sessions
+from operations.facts.sessions import Session, is_pooled, others_are_hidden, sessions
 
 WINDOW = timedelta(hours=1)
 
@@ -32,7 +32,7 @@ class Tasks:
     failed: int
     schedules: tuple[Scheduled, ...]
     clusters: tuple[Session, ...] | None
-    """The main processes of the clusters; a living one speaks to its queue each second. None: a pooler hides them."""
+    """The main processes of the clusters; a living one speaks to its queue each second. None: they are hidden."""
 
 
 def question() -> Question[Tasks]:
@@ -59,6 +59,6 @@ def _ask() -> Tasks:
 
 
 def _clusters() -> tuple[Session, ...] | None:
-    if is_pooled("jobs"):
+    if is_pooled("jobs") or others_are_hidden("jobs"):
         return None
     return tuple(each for each in sessions("jobs") if each.application == "qcluster")

@@ -9,13 +9,14 @@ from django.db import connections
 from django.utils import timezone
 
 from accounts.models import User
+from stega.pgque import client
 from stega.privileges import KINDS
 from stega.provisioning import provision
 from tests.factories import PASSWORD, make_product
 from tests.processes.test_faults import PROCESSES
 from tests.support import processes, servers
 from tests.support.browser import Browser
-from tests.support.processes import VARIABLES, run_task
+from tests.support.processes import VARIABLES, manage, run_task
 from tests.support.waiting import wait_until
 from tickets.models import Ticket
 
@@ -75,3 +76,16 @@ def test_a_breached_sla_goes_from_the_browser_to_people_with_each_process_in_its
     assert Counter(mailbox.addresses()) == {customer.email: 1, admin.email: 1}
     assert len(slack.received) == 1
     assert "permission denied" not in said
+
+
+@pytest.mark.parametrize("kind", ["console", "monitor", "web"])
+def test_who_examines_the_installation_sees_what_there_is_and_takes_nothing_hidden_for_dead(start, env, as_kind, kind):
+    for command, role in KIND_OF.items():
+        start(command, saying=PROCESSES[command], **as_kind(role))
+    wait_until(lambda: client.queue_info()[0]["last_tick_id"] > 1, timeout=20)
+
+    with manage("doctor", env={**env, **as_kind(kind)}) as doctor:
+        code = doctor.wait()
+        said = doctor.output
+
+    assert code == 0, said
