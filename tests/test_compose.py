@@ -91,6 +91,13 @@ def test_the_health_of_a_process_is_what_its_own_command_says(name):
     assert SERVICES[name]["healthcheck"]["test"] == ["CMD", *SERVICES[name]["command"], "--check"]
 
 
+def test_the_web_is_healthy_while_it_can_serve_pages():
+    command = SERVICES["web"]["healthcheck"]["test"]
+
+    assert command[:3] == ["CMD", "python", "-c"]
+    assert "http://127.0.0.1:8000/readyz/web" in command[3]
+
+
 def test_all_of_stega_is_one_image_that_does_not_run_as_root():
     dockerfile = (ROOT / "Dockerfile").read_text()
 

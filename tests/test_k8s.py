@@ -313,6 +313,14 @@ def test_each_process_connects_in_the_role_of_its_kind(name, kind):
         assert f"//stega_{kind}:" in environment[variable]["value"]
 
 
+def test_one_process_alone_tells_the_numbers_of_all_to_who_has_the_token():
+    having = [name for name in DEPLOYMENTS if "STEGA_METRICS_TOKEN" in str(main_container(name)["env"])]
+    policy = of_kind("NetworkPolicy")["metrics"]["spec"]
+
+    assert having == ["console"]
+    assert policy["podSelector"]["matchLabels"] == {"app.kubernetes.io/component": "console"}
+
+
 def test_the_job_connects_as_the_owner_of_each_database():
     references = {
         variable["name"]: variable["valueFrom"]["secretKeyRef"]
