@@ -22,9 +22,9 @@ from operations import sampling
 from operations.models import Kind, Sample
 from stega.pgque import client
 from tests.factories import make_user
-from tests.support.letters import CAUSE_INDEX, KEY_INDEX
 
 pytestmark = [
+    pytest.mark.engine,
     pytest.mark.django_db(databases=["default", "jobs", "events"]),
     pytest.mark.xdist_group("plans"),
     pytest.mark.timeout(900),
@@ -95,9 +95,6 @@ def browser(django_db_setup, django_db_blocker):
         for alias, sql in FILL.items():
             with connections[alias].cursor() as cursor:
                 cursor.execute(sql.replace("%(rows)s", str(ROWS)).replace("%(queue)s", f"'{QUEUE}'").replace("%%", "%"))
-        with connections["events"].cursor() as cursor:
-            cursor.execute(CAUSE_INDEX)
-            cursor.execute(KEY_INDEX)
         _sample_a_day()
         person = make_user("admin", Role.ADMIN, is_staff=True, is_superuser=True)
         browser = Client()

@@ -6,15 +6,14 @@ from django.db import connections
 from operations import dead_letters
 from operations.dead_letters import GroupKey, groups
 from stega.pgque import client
-from tests.support.letters import CAUSE_INDEX, bury
+from tests.support.letters import bury
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
 
 
-@pytest.fixture(params=["with the index", "without it"])
-def engine(request, transactional_db):
-    with connections["events"].cursor() as cursor:
-        cursor.execute(CAUSE_INDEX if request.param == "with the index" else "drop index if exists pgque.dl_cause_idx")
+@pytest.fixture(params=[pytest.param(True, id="with the index", marks=pytest.mark.engine), False])
+def engine(request, monkeypatch):
+    monkeypatch.setattr(client, "has_cause_index", lambda: request.param)
 
 
 def causes(queue):
@@ -69,9 +68,8 @@ def test_a_group_tells_its_newest_reason(engine, queue, consumers):
     assert group.reason == "user 3 is odd"
 
 
+@pytest.mark.engine
 def test_every_group_is_on_one_page(queue, consumers, monkeypatch):
-    with connections["events"].cursor() as cursor:
-        cursor.execute(CAUSE_INDEX)
     monkeypatch.setattr(dead_letters, "GROUPS_SHOWN", 2)
     wanted = {f"cause {letter}" for letter in "abcde"}
     for cause in wanted:

@@ -2,16 +2,6 @@
 
 from django.db import connections
 
-CAUSE_INDEX = r"""
-    create index if not exists dl_cause_idx on pgque.dead_letter (
-        dl_queue_id, dl_consumer_id, left(coalesce(ev_type, ''), 100),
-        left(regexp_replace(coalesce(dl_reason, ''),
-        '\S+@\S+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]+', '#', 'g'), 200),
-        dl_id
-    )
-"""
-KEY_INDEX = "create index if not exists dl_key_idx on pgque.dead_letter (ev_extra1)"
-
 
 def bury(
     queue: str,

@@ -244,6 +244,15 @@ create unique index if not exists dl_queue_consumer_ev_idx
 on pgque.dead_letter (dl_queue_id, dl_consumer_id, ev_id);
 -- dlq_inspect() and dlq_purge() read by age.
 create index if not exists dl_queue_time_idx on pgque.dead_letter (dl_queue_id, dl_time);
+-- Operators group letters by type and cause (the reason without addresses, keys and
+-- numbers), and look for what the producer called an event.
+create index if not exists dl_cause_idx on pgque.dead_letter (
+    dl_queue_id, dl_consumer_id, left(coalesce(ev_type, ''), 100),
+    left(regexp_replace(coalesce(dl_reason, ''),
+    '\S+@\S+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]+', '#', 'g'), 200),
+    dl_id
+);
+create index if not exists dl_key_idx on pgque.dead_letter using hash (ev_extra1);
 
 do $$
 -- Columns that mean the same everywhere.
