@@ -17,7 +17,6 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
-from django.utils import timezone
 from django.utils.translation import gettext_noop
 from django_q.models import Schedule
 
@@ -26,6 +25,7 @@ from operations.actions import TASK
 from operations.dead_letters import GroupKey
 from operations.models import Kind, OperatorAction, State
 from stega import outbox
+from stega.database import clock
 from stega.models import OutboxEntry
 from stega.outages import is_outage
 from stega.pgque import client
@@ -96,7 +96,7 @@ def resume() -> dict[str, int]:
     """Look again after actions that wait for what they sent first; run by a schedule each minute."""
     waiting = list(OperatorAction.objects.to_resume(timedelta(seconds=20)).values_list("pk", "key", "steps")[:100])
     with transaction.atomic(using="default"):
-        entries = [(uuid.uuid5(key, f"look {timezone.now():%Y-%m-%d %H:%M}"), (pk,)) for pk, key, _steps in waiting]
+        entries = [(uuid.uuid5(key, f"look {clock.now():%Y-%m-%d %H:%M}"), (pk,)) for pk, key, _steps in waiting]
         return {"resumed": outbox.enqueue_many(TASK, entries)}
 
 
@@ -145,7 +145,7 @@ def _send_probe(action: OperatorAction, group: GroupKey) -> Step:
     if sent is None:
         return Step(State.DONE, 0, NOTHING_LEFT)
     action.probe = {"event_id": sent[0], "txid": sent[1]}
-    action.probed_at = timezone.now()
+    action.probed_at = clock.now()
     return Step(State.WAITING, 1)
 
 
@@ -159,7 +159,7 @@ def _look_after_probe(action: OperatorAction, group: GroupKey) -> Step:
         return Step(State.STOPPED, 0, WAITS_AGAIN)
     if reader and reader.state == "handled":
         return Step(State.RUNNING)
-    if action.probed_at and timezone.now() - action.probed_at > PROBE_PATIENCE:
+    if action.probed_at and clock.now() - action.probed_at > PROBE_PATIENCE:
         return Step(State.STOPPED, 0, NOT_TAKEN)
     return Step(State.WAITING)
 
@@ -175,7 +175,7 @@ def _retry_entries(action: OperatorAction) -> Step:
 
 
 def _run_schedule(action: OperatorAction) -> Step:
-    return _once(Schedule.objects.filter(name=action.target["name"]).update(next_run=timezone.now()))
+    return _once(Schedule.objects.filter(name=action.target["name"]).update(next_run=Now()))
 
 
 _STEPS: Mapping[Kind, Callable[[OperatorAction], Step]] = {
@@ -208,9 +208,7 @@ def _note(action: OperatorAction, step: Step) -> OperatorAction:
 def _wait_for_probe(action: OperatorAction, give_up_at: float) -> bool:
     """Pause a moment; False when this worker has looked long enough."""
     pause = threading.Event()
-    has_time = action.probed_at is not None and timezone.now() - action.probed_at < timedelta(
-        seconds=PROBE_LOOKS_SECONDS
-    )
+    has_time = action.probed_at is not None and clock.now() - action.probed_at < timedelta(seconds=PROBE_LOOKS_SECONDS)
     return has_time and time.monotonic() < give_up_at and not pause.wait(LOOK_SECONDS)
 
 

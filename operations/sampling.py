@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from django.utils import timezone
-
 from notifications.models import Delivery, State
 from operations.models import Sample
+from stega.database import clock
 from stega.outages import is_outage
 from stega.pgque import client
 
@@ -34,7 +33,7 @@ def take(now: datetime | None = None) -> dict[str, int]:
 
     While `events` is away the rest is sampled all the same, and its charts show a gap.
     """
-    at = (now or timezone.now()).replace(second=0, microsecond=0)
+    at = (now or clock.now()).replace(second=0, microsecond=0)
     values = deliveries(at)
     try:
         values |= events()

@@ -1,11 +1,11 @@
 """The periodic work: which task, how often."""
 
-from datetime import datetime
 from typing import Any
 
 from django.db import connections, transaction
 from django_q.models import Schedule
 
+from stega.database import clock
 from stega.preparation import require_prepared
 from stega.routers import home
 
@@ -53,7 +53,7 @@ def bring_back() -> int:
     Cheap, safe to repeat and for any number of clusters at once.
     """
     brought_back = 0
-    now = _database_now()
+    now = clock.now(home("django_q"))
     for schedule in Schedule.objects.filter(name__in=SCHEDULES):
         latest = schedule.calculate_next_run(now)
         if schedule.next_run > latest:
@@ -62,19 +62,12 @@ def bring_back() -> int:
     return brought_back
 
 
-def _database_now() -> datetime:
-    with connections[home("django_q")].cursor() as cursor:
-        cursor.execute("select statement_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-    return now
-
-
 def _install(name: str, wanted: dict[str, Any]) -> None:
     schedule = Schedule.objects.filter(name=name).first() or Schedule(name=name, repeats=-1)
     as_wanted = schedule.pk and all(getattr(schedule, attribute) == value for attribute, value in wanted.items())
     for attribute, value in wanted.items():
         setattr(schedule, attribute, value)
-    now = _database_now()
+    now = clock.now(home("django_q"))
     latest = schedule.calculate_next_run(now)
     if as_wanted and schedule.next_run <= latest:
         return
