@@ -11,7 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from operations.problems import Name
 from tests.support.alerts import rules, rules_of_problems
 
-DASHBOARD = Path(__file__).resolve().parents[2] / "deploy" / "grafana" / "stega.json"
+ROOT = Path(__file__).resolve().parents[2]
+DASHBOARD = ROOT / "deploy" / "grafana" / "stega.json"
+
+
+def headings(document):
+    return set(re.findall(r"^#+ (.+)$", (ROOT / document).read_text(), re.MULTILINE))
 
 
 def expressions_of_the_dashboard():
@@ -32,6 +37,11 @@ def test_every_alert_has_a_name_of_its_own_and_leads_to_its_runbook():
     for name, rule in rules_of_problems().items():
         assert rule["annotations"]["runbook_url"] == f"docs/operations.md#{name}"
         assert rule["annotations"]["summary"]
+
+
+@pytest.mark.parametrize("document", ["docs/operations.md", "docs/pt-br/operations.md"])
+def test_every_problem_has_a_heading_that_says_what_to_do(document):
+    assert set(Name) - headings(document) == set()
 
 
 @pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
