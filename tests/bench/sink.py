@@ -31,7 +31,7 @@ class Sink:
             await reader.readuntil(b"\r\n.\r\n")
             self.mails += 1
             await asyncio.sleep(self.seconds)
-        return b"250 OK\r\n"
+        return b"221 bye\r\n" if command == b"QUIT" else b"250 OK\r\n"
 
 
 async def main(seconds: float) -> None:
