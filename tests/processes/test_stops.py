@@ -1,6 +1,7 @@
 """SIGTERM at any line ends a process with exit code 0 within 10 s."""
 
 import signal
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -70,15 +71,14 @@ def test_in_a_back_off(start, command):
 
 def test_a_task_that_never_ends_is_cut(start, env):
     cluster = start("qcluster", saying="ready for work", TASK_TIMEOUT_SECONDS=100, TASK_RETRY_SECONDS=200)
-    with connections["default"].copy().cursor() as other:
-        other.execute("begin; lock table stega_outboxentry in access exclusive mode")
+    with closing(connections["default"].copy()) as holder:
+        holder.cursor().execute("begin; lock table stega_outboxentry in access exclusive mode")
         connections["jobs"].close()
         run_task("stega.outbox.sweep")
         cluster.wait_for("processing")
 
-        code = cluster.terminate(timeout=10)
+        code = cluster.terminate()
 
-        other.connection.close()
     assert code == 0, cluster.output
 
 
