@@ -96,3 +96,10 @@ def test_the_ticket_links_to_its_events_for_those_who_may_see_them(
     page = as_user(request.getfixturevalue(role)).get(ticket.get_absolute_url())
 
     assert (reverse("operations:ticket", args=[ticket.pk]) in page.content.decode()) is is_linked
+
+
+@pytest.mark.parametrize(("role", "is_linked"), [("viewer", True), ("colleague", False)])
+def test_the_admin_links_to_the_console_for_those_who_may_see_it(as_user, request, role, is_linked):
+    index = as_user(request.getfixturevalue(role)).get(reverse("admin:index"))
+
+    assert (f'href="{reverse("operations:overview")}"' in index.content.decode()) is is_linked
