@@ -23,6 +23,8 @@ from stega import outbox, schedules
 from stega.pgque import client
 from stega.pgque.catalogue import NOTIFICATION_WORKER
 from stega.pgque.publishing import publish
+from stega.process import name_connections
+from stega.startup import VARIABLES
 from tests.support import processes, servers
 from tests.support.alerts import firing, problems_in
 from tests.support.event_log import tick
@@ -49,13 +51,23 @@ THRESHOLDS = {
 
 @pytest.fixture
 def env(env, settings):
-    """Everybody, the test's own process too, calls a fault a problem after seconds."""
+    """Everybody, the test's own process too, calls a fault a problem after seconds.
+
+    The connections of this process get its own name: a command that an earlier test called may have left another.
+    """
+    hang_up()
+    name_connections("stega", VARIABLES)
     for name, value in THRESHOLDS.items():
         setattr(settings, name, value)
     settings.DEBUG = True
     env |= {name: str(value) for name, value in THRESHOLDS.items()}
     env |= {"HEALTHY_SECONDS": "30", "TASK_TIMEOUT_SECONDS": "40", "TASK_RETRY_SECONDS": "60"}
     yield env
+    hang_up()
+
+
+def hang_up():
+    """Close the connections by which this process asks for facts."""
     for caller in reading._callers.values():
         if not caller.stuck:
             caller.call(connections.close_all, seconds=5)
@@ -154,15 +166,19 @@ def welcome(customer):
 @contextmanager
 def ticker_dead(stega, queue, **_):
     stega.ticker.kill()
-    yield ("ticker_dead", "ticker")
-    stega.ticker = stega.start("pgque_ticker", saying="leads")
+    try:
+        yield ("ticker_dead", "ticker")
+    finally:
+        stega.ticker = stega.start("pgque_ticker", saying="leads")
 
 
 @contextmanager
 def worker_dead(stega, queue, **_):
     stega.worker.kill()
-    yield ("worker_dead", NOTIFICATION_WORKER)
-    stega.worker = stega.start("notification_worker")
+    try:
+        yield ("worker_dead", NOTIFICATION_WORKER)
+    finally:
+        stega.worker = stega.start("notification_worker")
 
 
 @contextmanager
@@ -171,17 +187,21 @@ def rotation_blocked(stega, queue, customer, **_):
     welcome(customer)
     tick(queue)
     client.set_queue_config(queue, "rotation_period", "0.3 seconds")
-    yield ("rotation_blocked", f"{queue} audit")
-    client.set_queue_config(queue, "rotation_period", "2 hours")
-    client.unsubscribe(queue, "audit")
+    try:
+        yield ("rotation_blocked", f"{queue} audit")
+    finally:
+        client.set_queue_config(queue, "rotation_period", "2 hours")
+        client.unsubscribe(queue, "audit")
 
 
 @contextmanager
 def smtp_down(stega, queue, mailbox, customer):
     mailbox.rcpt = lambda address: "451 4.3.0 out of order"
     welcome(customer)
-    yield ("smtp_down", f"smtp {mailbox.host}:{mailbox.port}")
-    mailbox.rcpt = lambda address: None
+    try:
+        yield ("smtp_down", f"smtp {mailbox.host}:{mailbox.port}")
+    finally:
+        mailbox.rcpt = lambda address: None
 
 
 @contextmanager
@@ -206,32 +226,40 @@ def jobs_down(stega, queue, **_):
 def outbox_stuck(stega, queue, customer, **_):
     with transaction.atomic():
         outbox.enqueue("send_welcome_notification", customer.pk)
-    yield ("outbox_stuck", "outbox")
-    with connections["default"].cursor() as cursor:
-        cursor.execute("update stega_outboxentry set created_at = now() - interval '1 hour'")
-    outbox.sweep()
+    try:
+        yield ("outbox_stuck", "outbox")
+    finally:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("update stega_outboxentry set created_at = now() - interval '1 hour'")
+        outbox.sweep()
 
 
 @contextmanager
 def poison_message(stega, queue, **_):
     client.insert_event(queue, "nobody.knows", {}, str(uuid.uuid4()))
-    yield ("poison_message", queue)
-    with connections["events"].cursor() as cursor:
-        cursor.execute("select pgque.dlq_purge(%s, interval '0')", [queue])
+    try:
+        yield ("poison_message", queue)
+    finally:
+        with connections["events"].cursor() as cursor:
+            cursor.execute("select pgque.dlq_purge(%s, interval '0')", [queue])
 
 
 @contextmanager
 def cluster_stuck(stega, queue, **_):
     os.killpg(stega.cluster.pid, signal.SIGSTOP)
-    yield ("cluster_stuck", "qcluster")
-    os.killpg(stega.cluster.pid, signal.SIGCONT)
+    try:
+        yield ("cluster_stuck", "qcluster")
+    finally:
+        os.killpg(stega.cluster.pid, signal.SIGCONT)
 
 
 @contextmanager
 def cluster_dead(stega, queue, **_):
     stega.cluster.kill()
-    yield ("cluster_dead", "qcluster")
-    stega.cluster = stega.start("qcluster", saying="ready for work")
+    try:
+        yield ("cluster_dead", "qcluster")
+    finally:
+        stega.cluster = stega.start("qcluster", saying="ready for work")
 
 
 @contextmanager
