@@ -1,5 +1,7 @@
 """Creating, configuring and dropping queues."""
 
+import contextlib
+
 import psycopg
 import pytest
 
@@ -15,7 +17,22 @@ def test_a_new_queue_has_its_first_tick(sql, queue):
 
 
 @pytest.mark.parametrize(
-    "name", ["", "it's", 'say "hi"', "a.b c", "fila de avisos – à espera", "é" * 28 + "x", "n" * 57]
+    "name",
+    [
+        "",
+        "it's",
+        'say "hi"',
+        "a.b c",
+        "fila de avisos – à espera",
+        "é" * 28 + "x",
+        "n" * 57,
+        "a$body$b",
+        "$$",
+        "50 %s %L",
+        "back\\slash",
+        "<table>",
+        "two\nlines",
+    ],
 )
 def test_a_queue_may_have_any_name_of_57_bytes(sql, name):
     assert sql.value("select pgque.create_queue(%s)", [name]) == 1
@@ -24,6 +41,27 @@ def test_a_queue_may_have_any_name_of_57_bytes(sql, name):
 
     assert tick(sql, name) == 2
     assert sql.value("select pgque.drop_queue(%s)", [name]) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select pgque.create_queue('$body$; create table pgque.mine (); select $body$')",
+        "select pgque.create_queue(quote_literal(';') || '; create table pgque.mine (); --')",
+        "update pgque.queue set queue_data_pfx = 'pgque.mine (); create table pgque.mine', queue_cur_table = 1",
+        "update pgque.queue set queue_event_seq = $$'); create table pgque.mine (); --$$, queue_cur_table = 1",
+    ],
+)
+def test_nothing_that_a_queue_is_called_is_ever_run(sql, session, queue, statement):
+    one = session()
+    one.rows("set check_function_bodies = off")
+
+    with contextlib.suppress(psycopg.Error), one.connection.transaction():
+        one.rows(statement)
+        one.rows("select pgque.send(queue_name, 'x') from pgque.queue")
+
+    assert one.value("select to_regclass('pgque.mine')::text") is None
+    one.rollback()
 
 
 @pytest.mark.parametrize(

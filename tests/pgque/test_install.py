@@ -12,6 +12,7 @@ from psycopg.conninfo import make_conninfo
 from tests.pgque.conftest import VENDOR
 from tests.support.engine import ack, payloads, receive, send, tick
 from tests.support.sessions import Session
+from tests.support.waiting import wait_until
 
 SCRIPT = (VENDOR / "pgque.sql").read_text()
 
@@ -71,6 +72,34 @@ def test_installing_over_an_earlier_version_equals_a_first_installation(make_dat
 
         sql.rows("select pgque.drop_queue('q')")
         assert sql.rows(CATALOG) == fresh
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "select pgque.maint_rotate_tables_step1('q')",
+        "select count(*) from pgque.receive('q', 'c'); select count(*) from pgque.receive('q', 'c')",
+        "select pgque.force_next_tick('q'); select pgque.ticker()",
+        "select pgque.create_queue('other')",
+    ],
+)
+def test_installing_again_waits_for_open_work_and_ends(make_database, work):
+    url = make_database()
+    install(url)
+    with Session(url, autocommit=True) as sql, Session(url) as working, ThreadPoolExecutor() as pool:
+        sql.rows("select pgque.create_queue('q'), pgque.subscribe('q', 'c')")
+        sql.rows("update pgque.queue set queue_switch_time = '2000-01-01'")
+        send(sql, "q", "a")
+        tick(sql, "q")
+        for statement in work.split("; "):
+            working.rows(statement)
+
+        installing = pool.submit(install, url)
+        wait_until(lambda: sql.value("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 1, 20)
+        working.commit()
+        installing.result()
+
+        assert sql.value("select pgque.send('q', 'b')")
 
 
 def test_installing_again_keeps_data_cursors_and_open_batches(make_database):

@@ -22,6 +22,17 @@ create schema if not exists pgque;
 comment on schema pgque is 'Event log with consumers, batches, retries and dead letters (PgQue 0.2 API)';
 
 do $$
+-- Over an installation at work: its open transactions end first, and new ones wait.
+-- The tables come before the lock on written code (see _queue_changed), as in a rotation.
+begin
+    if to_regclass('pgque.dead_letter') is not null then
+        lock table pgque.queue, pgque.subscription, pgque.tick, pgque.retry_queue, pgque.dead_letter
+        in share row exclusive mode;
+        perform pg_advisory_xact_lock(hashtext('pgque.code'));
+    end if;
+end $$;
+
+do $$
 -- Internal functions of an earlier version go: this one may shape them otherwise.
 declare v_drop text;
 begin
@@ -296,9 +307,18 @@ begin
 end $$;
 comment on function pgque._queue is 'Queue by name; raises what the caller has to say when there is none';
 
+create or replace function pgque._event_table(i_queue pgque.queue, i_number integer default null)
+returns text language sql stable as $$
+-- A name that is there, fit to stand in a statement, whatever the row of the queue says.
+select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where c.oid = to_regclass(i_queue.queue_data_pfx || '_' || coalesce(i_number, i_queue.queue_cur_table))
+$$;
+comment on function pgque._event_table is 'One of the event tables of a queue; without a number the one that producers write to';
+
 create or replace function pgque._event_tables(i_queue pgque.queue)
-returns setof text language sql as $$
-select i_queue.queue_data_pfx || '_' || n from generate_series(0, i_queue.queue_ntables - 1) n
+returns setof text language sql stable as $$
+select t from (select pgque._event_table(i_queue, n) from generate_series(0, i_queue.queue_ntables - 1) n) x (t)
+where t is not null
 $$;
 comment on function pgque._event_tables is 'Event tables of a queue';
 
@@ -386,7 +406,7 @@ begin
     delete from pgque.tick where tick_queue = v_queue.queue_id;
     delete from pgque.queue where queue_id = v_queue.queue_id;
     perform pgque._forget_consumers(v_consumers);
-    execute format('drop table if exists %s, %s', v_queue.queue_data_pfx,
+    execute format('drop table if exists pgque.%I, %s', 'event_' || v_queue.queue_id,
         (select string_agg(t, ', ') from pgque._event_tables(v_queue) t));
     execute format('drop function if exists pgque._read_%1$s, pgque._find_%1$s', v_queue.queue_id);
     return 1;
@@ -460,11 +480,12 @@ returns text language sql as $$
 -- unknown ones.
 select coalesce(pgque._search_tree(format('%s collate "C"', i_variable),
     array_agg(quote_literal(q.queue_name) order by q.name),
-    array_agg(replace(replace(i_code, '<table>', q.queue_data_pfx || '_' || q.queue_cur_table),
-        '<sequence>', q.queue_event_seq) order by q.name)), '')
+    array_agg(replace(replace(i_code, '<table>', q.event_table), '<sequence>', quote_literal(q.queue_event_seq))
+        order by q.name)), '')
 from (
-    select *, queue_name collate "C" as name from pgque.queue where not queue_disable_insert order by queue_id limit 100
-) q
+    select *, queue_name collate "C" as name, pgque._event_table(q) as event_table
+    from pgque.queue q where not queue_disable_insert order by queue_id limit 100
+) q where q.event_table is not null
 $$;
 comment on function pgque._for_queue_name is 'Code that does something with the current event table of the queue that a variable names';
 
@@ -483,8 +504,8 @@ comment on function pgque._for_each_table is 'Code that does something with each
 create or replace function pgque._write_function(i_signature text, i_declare text, i_options text, i_body text)
 returns void language plpgsql as $$
 begin
-    execute format(e'create or replace function pgque.%s language plpgsql %s as $body$\ndeclare\n%s\nbegin\n%s\nend $body$',
-        i_signature, i_options, i_declare, i_body);
+    execute format('create or replace function pgque.%s language plpgsql %s as %L', i_signature, i_options,
+        format(e'declare\n%s\nbegin\n%s\nend', i_declare, i_body));
 end $$;
 comment on function pgque._write_function is 'Write a function down, or write it anew';
 
@@ -581,13 +602,13 @@ begin
     loop
         perform pgque._write_function(v_function.signature || ' returns bigint', 'v_id bigint;',
             'security definer set search_path = pgque, pg_catalog, pg_temp',
-            pgque._for_queue_name('queue_name', format('v_id := nextval(''<sequence>''::regclass);'
+            pgque._for_queue_name('queue_name', format('v_id := nextval(<sequence>::regclass);'
                 ' insert into <table> values (v_id, now(), pg_current_xact_id(), null, null, %s); return v_id;', v_function.fields))
             || format('return pgque.insert_event_raw(queue_name, null, now(), null, null, %s);', v_function.fields));
     end loop;
     perform pgque._write_function('_insert_events(i_queue text, i_type text, i_payloads text[]) returns bigint[]',
         'v_ids bigint[];', '', 'if cardinality(i_payloads) > 0 then ' || pgque._for_queue_name('i_queue', $code$
-            v_ids := array(select nextval('<sequence>'::regclass) from generate_series(1, cardinality(i_payloads)));
+            v_ids := array(select nextval(<sequence>::regclass) from generate_series(1, cardinality(i_payloads)));
             insert into <table> select unnest(v_ids), now(), pg_current_xact_id(), null, null, i_type, unnest(i_payloads);
             return v_ids;$code$) || ' end if; return pgque._insert_events_raw(i_queue, i_type, i_payloads);');
 end $$;
@@ -641,7 +662,7 @@ returns text language plpgsql as $$
 declare v_queue pgque.queue := pgque._queue(x_queue_name, 'Event queue not found');
 begin
     perform pgque._refuse_disabled(v_queue, 'Writing to queue disabled');
-    return v_queue.queue_data_pfx || '_' || v_queue.queue_cur_table;
+    return pgque._event_table(v_queue);
 end $$;
 comment on function pgque.current_event_table is 'Name of the table that producers write to';
 
@@ -657,8 +678,8 @@ begin
     perform pgque._refuse_disabled(v_queue);
     v_id := nextval(v_queue.queue_event_seq::regclass);
     v_id := coalesce(insert_event_raw.ev_id, v_id);
-    execute format('insert into %s_%s values ($1, $2, pg_current_xact_id(), $3, $4, $5, $6, $7, $8, $9, $10)',
-        v_queue.queue_data_pfx, v_queue.queue_cur_table)
+    execute format('insert into %s values ($1, $2, pg_current_xact_id(), $3, $4, $5, $6, $7, $8, $9, $10)',
+        pgque._event_table(v_queue))
     using v_id, ev_time, ev_owner, ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4;
     return v_id;
 end $$;
@@ -673,8 +694,8 @@ begin
     v_queue := pgque._queue(i_queue);
     perform pgque._refuse_disabled(v_queue);
     v_ids := array(select nextval(v_queue.queue_event_seq::regclass) from generate_series(1, cardinality(i_payloads)));
-    execute format('insert into %s_%s select unnest($1), now(), pg_current_xact_id(), null, null, $2, unnest($3)',
-        v_queue.queue_data_pfx, v_queue.queue_cur_table)
+    execute format('insert into %s select unnest($1), now(), pg_current_xact_id(), null, null, $2, unnest($3)',
+        pgque._event_table(v_queue))
     using v_ids, i_type, i_payloads;
     return v_ids;
 end $$;
@@ -816,16 +837,20 @@ comment on function pgque._tick_queues(integer[]) is 'Tick those of the given qu
 create or replace function pgque.ticker()
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_due integer[] := array(select d.queue_id from pgque._due_queues(null) d order by d.queue_name);
+    v_due integer[];
     v_id integer;
     v_ticks bigint := 0;
 begin
-    if v_due = '{}' then return 0; end if;
-    perform pgque._refuse_old_snapshot();
     begin
+        v_due := array(select d.queue_id from pgque._due_queues(null) d order by d.queue_name);
+        if v_due = '{}' then return 0; end if;
+        perform pgque._refuse_old_snapshot();
         return (select count(*) from pgque._tick_queues(v_due));
     exception when others then
-        -- One queue is broken: go on one by one, so that the others tick.
+        if sqlstate = '25000' then raise; end if;
+        -- One queue is broken, or being dropped: go on one by one, so that the others tick.
+        v_due := coalesce(v_due, array(select q.queue_id from pgque.queue q
+            where not q.queue_external_ticker and not q.queue_ticker_paused order by q.queue_name));
         foreach v_id in array v_due loop
             begin
                 v_ticks := v_ticks + (select count(*) from pgque._tick_queues(array[v_id]));
@@ -1464,10 +1489,10 @@ begin
         '  select d.ev_owner, d.ev_id from pgque.retry_queue d'
         '  where d.ev_queue = $1 and d.ev_retry_after <= now() for update skip locked) l'
         ' where r.ev_owner = l.ev_owner and r.ev_id = l.ev_id returning r.*, nextval($2::regclass))'
-        ' insert into %s_%s'
+        ' insert into %s'
         ' select ev_id, ev_time, pg_current_xact_id(), ev_owner, ev_retry, ev_type, ev_data,'
         ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from due order by ev_id',
-        i_queue.queue_data_pfx, i_queue.queue_cur_table)
+        pgque._event_table(i_queue))
     using i_queue.queue_id, i_queue.queue_event_seq;
     get diagnostics v_count = row_count;
     return v_count;
@@ -2093,7 +2118,7 @@ begin
     end if;
 
     v_next := (v_queue.queue_cur_table + 1) % v_queue.queue_ntables;
-    if not pgque._truncate_if_read(v_queue.queue_data_pfx || '_' || v_next, v_lowest.tick_snapshot) then return 0; end if;
+    if not pgque._truncate_if_read(pgque._event_table(v_queue, v_next), v_lowest.tick_snapshot) then return 0; end if;
     update pgque.queue
     set queue_cur_table = v_next, queue_switch_time = now(), queue_switch_step1 = v_xid, queue_switch_step2 = null
     where queue_id = v_queue.queue_id;
@@ -2405,11 +2430,11 @@ declare
     v_queue pgque.queue := pgque._queue(x_queue_name, 'Queue not found');
     v_tables text := (select string_agg(t, ', ') from pgque._event_tables(v_queue) t);
 begin
-    v_tables := concat_ws(', ', v_tables, v_queue.queue_data_pfx);
+    v_tables := format('%s, pgque.%I', v_tables, 'event_' || v_queue.queue_id);
     execute format('revoke all on %s from public', v_tables);
     execute format('grant select on %s to pgque_reader', v_tables);
     execute format('grant all on %s to pgque_admin', v_tables);
-    v_tables := concat_ws(', ', v_queue.queue_event_seq, v_queue.queue_tick_seq);
+    v_tables := format('pgque.%I, pgque.%I', 'event_' || v_queue.queue_id || '_id_seq', 'event_' || v_queue.queue_id || '_tick_seq');
     execute format('revoke all on sequence %s from public', v_tables);
     execute format('grant select on sequence %s to pgque_reader', v_tables);
     execute format('grant all on sequence %s to pgque_admin', v_tables);

@@ -18,6 +18,17 @@ create schema if not exists pgque;
 comment on schema pgque is 'Event log with consumers, batches, retries and dead letters (PgQue 0.2 API)';
 
 do $$
+-- Over an installation at work: its open transactions end first, and new ones wait.
+-- The tables come before the lock on written code (see _queue_changed), as in a rotation.
+begin
+    if to_regclass('pgque.dead_letter') is not null then
+        lock table pgque.queue, pgque.subscription, pgque.tick, pgque.retry_queue, pgque.dead_letter
+        in share row exclusive mode;
+        perform pg_advisory_xact_lock(hashtext('pgque.code'));
+    end if;
+end $$;
+
+do $$
 -- Internal functions of an earlier version go: this one may shape them otherwise.
 declare v_drop text;
 begin

@@ -11,9 +11,18 @@ begin
 end $$;
 comment on function pgque._queue is 'Queue by name; raises what the caller has to say when there is none';
 
+create or replace function pgque._event_table(i_queue pgque.queue, i_number integer default null)
+returns text language sql stable as $$
+-- A name that is there, fit to stand in a statement, whatever the row of the queue says.
+select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+where c.oid = to_regclass(i_queue.queue_data_pfx || '_' || coalesce(i_number, i_queue.queue_cur_table))
+$$;
+comment on function pgque._event_table is 'One of the event tables of a queue; without a number the one that producers write to';
+
 create or replace function pgque._event_tables(i_queue pgque.queue)
-returns setof text language sql as $$
-select i_queue.queue_data_pfx || '_' || n from generate_series(0, i_queue.queue_ntables - 1) n
+returns setof text language sql stable as $$
+select t from (select pgque._event_table(i_queue, n) from generate_series(0, i_queue.queue_ntables - 1) n) x (t)
+where t is not null
 $$;
 comment on function pgque._event_tables is 'Event tables of a queue';
 
@@ -101,7 +110,7 @@ begin
     delete from pgque.tick where tick_queue = v_queue.queue_id;
     delete from pgque.queue where queue_id = v_queue.queue_id;
     perform pgque._forget_consumers(v_consumers);
-    execute format('drop table if exists %s, %s', v_queue.queue_data_pfx,
+    execute format('drop table if exists pgque.%I, %s', 'event_' || v_queue.queue_id,
         (select string_agg(t, ', ') from pgque._event_tables(v_queue) t));
     execute format('drop function if exists pgque._read_%1$s, pgque._find_%1$s', v_queue.queue_id);
     return 1;

@@ -30,11 +30,12 @@ returns text language sql as $$
 -- unknown ones.
 select coalesce(pgque._search_tree(format('%s collate "C"', i_variable),
     array_agg(quote_literal(q.queue_name) order by q.name),
-    array_agg(replace(replace(i_code, '<table>', q.queue_data_pfx || '_' || q.queue_cur_table),
-        '<sequence>', q.queue_event_seq) order by q.name)), '')
+    array_agg(replace(replace(i_code, '<table>', q.event_table), '<sequence>', quote_literal(q.queue_event_seq))
+        order by q.name)), '')
 from (
-    select *, queue_name collate "C" as name from pgque.queue where not queue_disable_insert order by queue_id limit 100
-) q
+    select *, queue_name collate "C" as name, pgque._event_table(q) as event_table
+    from pgque.queue q where not queue_disable_insert order by queue_id limit 100
+) q where q.event_table is not null
 $$;
 comment on function pgque._for_queue_name is 'Code that does something with the current event table of the queue that a variable names';
 
@@ -53,8 +54,8 @@ comment on function pgque._for_each_table is 'Code that does something with each
 create or replace function pgque._write_function(i_signature text, i_declare text, i_options text, i_body text)
 returns void language plpgsql as $$
 begin
-    execute format(e'create or replace function pgque.%s language plpgsql %s as $body$\ndeclare\n%s\nbegin\n%s\nend $body$',
-        i_signature, i_options, i_declare, i_body);
+    execute format('create or replace function pgque.%s language plpgsql %s as %L', i_signature, i_options,
+        format(e'declare\n%s\nbegin\n%s\nend', i_declare, i_body));
 end $$;
 comment on function pgque._write_function is 'Write a function down, or write it anew';
 

@@ -19,13 +19,13 @@ begin
     loop
         perform pgque._write_function(v_function.signature || ' returns bigint', 'v_id bigint;',
             'security definer set search_path = pgque, pg_catalog, pg_temp',
-            pgque._for_queue_name('queue_name', format('v_id := nextval(''<sequence>''::regclass);'
+            pgque._for_queue_name('queue_name', format('v_id := nextval(<sequence>::regclass);'
                 ' insert into <table> values (v_id, now(), pg_current_xact_id(), null, null, %s); return v_id;', v_function.fields))
             || format('return pgque.insert_event_raw(queue_name, null, now(), null, null, %s);', v_function.fields));
     end loop;
     perform pgque._write_function('_insert_events(i_queue text, i_type text, i_payloads text[]) returns bigint[]',
         'v_ids bigint[];', '', 'if cardinality(i_payloads) > 0 then ' || pgque._for_queue_name('i_queue', $code$
-            v_ids := array(select nextval('<sequence>'::regclass) from generate_series(1, cardinality(i_payloads)));
+            v_ids := array(select nextval(<sequence>::regclass) from generate_series(1, cardinality(i_payloads)));
             insert into <table> select unnest(v_ids), now(), pg_current_xact_id(), null, null, i_type, unnest(i_payloads);
             return v_ids;$code$) || ' end if; return pgque._insert_events_raw(i_queue, i_type, i_payloads);');
 end $$;

@@ -16,7 +16,7 @@ returns text language plpgsql as $$
 declare v_queue pgque.queue := pgque._queue(x_queue_name, 'Event queue not found');
 begin
     perform pgque._refuse_disabled(v_queue, 'Writing to queue disabled');
-    return v_queue.queue_data_pfx || '_' || v_queue.queue_cur_table;
+    return pgque._event_table(v_queue);
 end $$;
 comment on function pgque.current_event_table is 'Name of the table that producers write to';
 
@@ -32,8 +32,8 @@ begin
     perform pgque._refuse_disabled(v_queue);
     v_id := nextval(v_queue.queue_event_seq::regclass);
     v_id := coalesce(insert_event_raw.ev_id, v_id);
-    execute format('insert into %s_%s values ($1, $2, pg_current_xact_id(), $3, $4, $5, $6, $7, $8, $9, $10)',
-        v_queue.queue_data_pfx, v_queue.queue_cur_table)
+    execute format('insert into %s values ($1, $2, pg_current_xact_id(), $3, $4, $5, $6, $7, $8, $9, $10)',
+        pgque._event_table(v_queue))
     using v_id, ev_time, ev_owner, ev_retry, ev_type, ev_data, ev_extra1, ev_extra2, ev_extra3, ev_extra4;
     return v_id;
 end $$;
@@ -48,8 +48,8 @@ begin
     v_queue := pgque._queue(i_queue);
     perform pgque._refuse_disabled(v_queue);
     v_ids := array(select nextval(v_queue.queue_event_seq::regclass) from generate_series(1, cardinality(i_payloads)));
-    execute format('insert into %s_%s select unnest($1), now(), pg_current_xact_id(), null, null, $2, unnest($3)',
-        v_queue.queue_data_pfx, v_queue.queue_cur_table)
+    execute format('insert into %s select unnest($1), now(), pg_current_xact_id(), null, null, $2, unnest($3)',
+        pgque._event_table(v_queue))
     using v_ids, i_type, i_payloads;
     return v_ids;
 end $$;

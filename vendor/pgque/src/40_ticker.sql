@@ -107,16 +107,20 @@ comment on function pgque._tick_queues(integer[]) is 'Tick those of the given qu
 create or replace function pgque.ticker()
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
-    v_due integer[] := array(select d.queue_id from pgque._due_queues(null) d order by d.queue_name);
+    v_due integer[];
     v_id integer;
     v_ticks bigint := 0;
 begin
-    if v_due = '{}' then return 0; end if;
-    perform pgque._refuse_old_snapshot();
     begin
+        v_due := array(select d.queue_id from pgque._due_queues(null) d order by d.queue_name);
+        if v_due = '{}' then return 0; end if;
+        perform pgque._refuse_old_snapshot();
         return (select count(*) from pgque._tick_queues(v_due));
     exception when others then
-        -- One queue is broken: go on one by one, so that the others tick.
+        if sqlstate = '25000' then raise; end if;
+        -- One queue is broken, or being dropped: go on one by one, so that the others tick.
+        v_due := coalesce(v_due, array(select q.queue_id from pgque.queue q
+            where not q.queue_external_ticker and not q.queue_ticker_paused order by q.queue_name));
         foreach v_id in array v_due loop
             begin
                 v_ticks := v_ticks + (select count(*) from pgque._tick_queues(array[v_id]));

@@ -124,10 +124,10 @@ begin
         '  select d.ev_owner, d.ev_id from pgque.retry_queue d'
         '  where d.ev_queue = $1 and d.ev_retry_after <= now() for update skip locked) l'
         ' where r.ev_owner = l.ev_owner and r.ev_id = l.ev_id returning r.*, nextval($2::regclass))'
-        ' insert into %s_%s'
+        ' insert into %s'
         ' select ev_id, ev_time, pg_current_xact_id(), ev_owner, ev_retry, ev_type, ev_data,'
         ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from due order by ev_id',
-        i_queue.queue_data_pfx, i_queue.queue_cur_table)
+        pgque._event_table(i_queue))
     using i_queue.queue_id, i_queue.queue_event_seq;
     get diagnostics v_count = row_count;
     return v_count;

@@ -68,7 +68,7 @@ begin
     end if;
 
     v_next := (v_queue.queue_cur_table + 1) % v_queue.queue_ntables;
-    if not pgque._truncate_if_read(v_queue.queue_data_pfx || '_' || v_next, v_lowest.tick_snapshot) then return 0; end if;
+    if not pgque._truncate_if_read(pgque._event_table(v_queue, v_next), v_lowest.tick_snapshot) then return 0; end if;
     update pgque.queue
     set queue_cur_table = v_next, queue_switch_time = now(), queue_switch_step1 = v_xid, queue_switch_step2 = null
     where queue_id = v_queue.queue_id;

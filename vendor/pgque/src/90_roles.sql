@@ -32,11 +32,11 @@ declare
     v_queue pgque.queue := pgque._queue(x_queue_name, 'Queue not found');
     v_tables text := (select string_agg(t, ', ') from pgque._event_tables(v_queue) t);
 begin
-    v_tables := concat_ws(', ', v_tables, v_queue.queue_data_pfx);
+    v_tables := format('%s, pgque.%I', v_tables, 'event_' || v_queue.queue_id);
     execute format('revoke all on %s from public', v_tables);
     execute format('grant select on %s to pgque_reader', v_tables);
     execute format('grant all on %s to pgque_admin', v_tables);
-    v_tables := concat_ws(', ', v_queue.queue_event_seq, v_queue.queue_tick_seq);
+    v_tables := format('pgque.%I, pgque.%I', 'event_' || v_queue.queue_id || '_id_seq', 'event_' || v_queue.queue_id || '_tick_seq');
     execute format('revoke all on sequence %s from public', v_tables);
     execute format('grant select on sequence %s to pgque_reader', v_tables);
     execute format('grant all on sequence %s to pgque_admin', v_tables);
