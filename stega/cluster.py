@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from multiprocessing import Value
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
@@ -114,19 +114,21 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
     def sig_handler(self, signum: int, frame: FrameType | None) -> None:
         if self.sentinel is None:
             os._exit(0)
+        if self.deadline is None:
+            self.abandon()  # still starting: nobody would watch whether the workers stop in time
         self.is_asked_to_stop = True
-        if self.deadline:
-            self.deadline.begin()
+        self.deadline.begin()
         super().sig_handler(signum, frame)
 
-    def abandon(self) -> None:
+    def abandon(self) -> NoReturn:
         self.kill()
         os._exit(0)
 
     def kill(self) -> None:
-        """Kill the guard; the workers see it and end."""
-        with suppress(ProcessLookupError):
-            os.kill(self.sentinel.pid, signal.SIGKILL)
+        """Kill the guard, if it has begun; the workers see it and end."""
+        if self.sentinel.pid:
+            with suppress(ProcessLookupError):
+                os.kill(self.sentinel.pid, signal.SIGKILL)
 
     def _reaches_its_queue(self) -> bool:
         """Whether it does; on the way, once in a while, it looks after the schedules."""

@@ -2,6 +2,8 @@
 
 import os
 import queue
+import signal
+import sys
 import time
 from datetime import timedelta
 from types import SimpleNamespace
@@ -27,6 +29,21 @@ def test_a_cluster_looks_after_the_schedules_once_in_a_while(monkeypatch, second
     assert cluster._reaches_its_queue()
 
     assert Schedule.objects.filter(next_run__gt=timezone.now() + timedelta(days=8)).exists() is not brought_back
+
+
+@pytest.mark.parametrize("pid", [None, 4711])
+def test_a_cluster_that_is_still_starting_ends_at_once_with_its_guard(monkeypatch, pid):
+    killed = []
+    monkeypatch.setattr("signal.signal", lambda *args: None)
+    monkeypatch.setattr("os.kill", lambda *args: killed.append(args))
+    monkeypatch.setattr("os._exit", sys.exit)
+    cluster = Cluster()
+    cluster.sentinel = SimpleNamespace(pid=pid)
+
+    with pytest.raises(SystemExit, match="0"):
+        cluster.sig_handler(signal.SIGTERM, None)
+
+    assert killed == ([(pid, signal.SIGKILL)] if pid else [])
 
 
 @pytest.fixture
