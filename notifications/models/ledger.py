@@ -35,10 +35,16 @@ class State(models.TextChoices):
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to send one notice: of this attempt, until the lease is over."""
+    """The right to send one notice: of this attempt, until the lease is over.
 
-    delivery_id: int
+    Known by what it is about and by its moment, never by the row's id: a crash of the server may take the row back,
+    and then gives its id to another.
+    """
+
+    notice: Notice
+    message_id: str
     attempt: int
+    claimed_at: datetime.datetime
     is_old: bool = False
     """Whether the notice has waited for DELIVERY_MAX_AGE_SECONDS: this attempt is its last."""
     has_slot: bool = False
@@ -58,8 +64,8 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 
         A claim whose lease is over belongs to a sender that died: it may be taken again. Raw SQL, since only
         `on conflict ... where` makes the first claim and the later ones the same race, on the database's clock.
-        The commit does not wait for the disk: a crash of the server takes back no more than a claim whose end is
-        not written either, since that is, and everything before it.
+        The commit does not wait for the disk: a crash of the server may take the row back while the claim is held.
+        Whoever holds it then writes its end all the same, and what is merely to be tried again is claimed as new.
         """
         return self._upsert(notice, State.SENDING, message_id=message_id, attempts=1, commit="off")
 
@@ -85,16 +91,10 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
                 claimed_at = excluded.claimed_at
             where (d.state in ('pending', 'given_up') and coalesce(d.retry_at, '-infinity') <= statement_timestamp())
                or (d.state = 'sending' and d.claimed_at <= statement_timestamp() - make_interval(secs => %(lease)s))
-            returning id, attempts, created_at <= statement_timestamp() - make_interval(secs => %(max_age)s),
+            returning attempts, claimed_at, created_at <= statement_timestamp() - make_interval(secs => %(max_age)s),
                 coalesce(slot_at > statement_timestamp() - make_interval(secs => %(lease)s), false)
         """
-        values: dict[str, Any] = {
-            "event_key": notice.event_key,
-            "event_type": notice.event_type,
-            "ticket_id": notice.ticket_id,
-            "channel": notice.channel,
-            "recipient": notice.recipient,
-            "address": single_line(notice.address, Delivery._meta.get_field("address").max_length or 0),
+        values = _identity(notice) | {
             "state": state,
             "attempts": attempts,
             "reason": notice.skip,
@@ -106,7 +106,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
             row = cursor.fetchone()
-        return None if row is None else Claim(*row)
+        return None if row is None else Claim(notice, message_id, *row)
 
     def seconds_until_free(self, notice: Notice) -> float | None:
         """How long until an open notice may be claimed; None when it is done (sent, failed, or skipped)."""
@@ -126,23 +126,12 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return None if row is None else max(0.0, float(row[0]))
 
     def settle_sent(self, claim: Claim) -> None:
-        """Write that it went out. True whoever holds the claim by now, so it overrides every other state.
-
-        Raw, since every mail comes by and the ORM takes longer than the database.
-        """
-        statement = """
-            update notifications_delivery
-            set state = 'sent', sent_at = statement_timestamp(), reason = '', detail = '', retry_at = null
-            where id = %s and state <> 'sent'
-        """
-        with connections[self.db].cursor() as cursor:
-            cursor.execute(statement, [claim.delivery_id])
+        """Write that it went out. True whoever holds the claim by now, so it overrides every other state."""
+        self._settle(claim, State.SENT)
 
     def settle_failed(self, claim: Claim, reason: str, detail: str) -> None:
         """Write that this recipient will not be told, unless the claim has passed to another sender."""
-        self._held(claim).update(
-            state=State.FAILED, reason=reason, detail=single_line(detail, DETAIL_LIMIT), retry_at=None
-        )
+        self._settle(claim, State.FAILED, reason, detail)
 
     def settle_pending(self, claim: Claim, reason: str, detail: str, seconds: float | None) -> None:
         """Give the claim back, to be taken again after `seconds`, unless it has passed to another sender."""
@@ -168,15 +157,65 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 
     def settle_given_up(self, claim: Claim, reason: str, detail: str) -> None:
         """Write that the recipient was not told and nobody tries again, unless an operator replays the event."""
-        self._held(claim).give_up(reason, detail)
+        self._settle(claim, State.GIVEN_UP, reason, detail)
 
     def give_up(self, reason: str, detail: str = "") -> int:
         return self.update(
             state=State.GIVEN_UP, reason=reason, detail=single_line(detail, DETAIL_LIMIT), retry_at=None, slot_at=None
         )
 
+    def _settle(self, claim: Claim, state: State, reason: str = "", detail: str = "") -> None:
+        """Write the end of a claim, also when a crash of the server took its row back.
+
+        Raw, since every mail comes by and the ORM takes longer than the database.
+        """
+        statement = """
+            insert into notifications_delivery as d
+                (event_key, event_type, ticket_id, channel, recipient, address,
+                 state, attempts, reason, detail, message_id, created_at, claimed_at, sent_at)
+            values (%(event_key)s, %(event_type)s, %(ticket_id)s, %(channel)s, %(recipient)s, %(address)s,
+                 %(state)s, %(attempts)s, %(reason)s, %(detail)s, %(message_id)s, %(claimed_at)s, %(claimed_at)s,
+                 case when %(is_sent)s then statement_timestamp() end)
+            on conflict (event_key, channel, recipient) do update
+            set state = excluded.state, sent_at = excluded.sent_at, reason = excluded.reason,
+                detail = excluded.detail, retry_at = null, slot_at = null
+            where (excluded.state = 'sent' and d.state <> 'sent')
+               or (d.state = 'sending' and d.attempts = excluded.attempts and d.claimed_at = excluded.claimed_at)
+        """
+        values = _identity(claim.notice) | {
+            "state": state,
+            "is_sent": state == State.SENT,
+            "attempts": claim.attempt,
+            "reason": reason,
+            "detail": single_line(detail, DETAIL_LIMIT),
+            "message_id": claim.message_id,
+            "claimed_at": claim.claimed_at,
+        }
+        with connections[self.db].cursor() as cursor:
+            cursor.execute(statement, values)
+
     def _held(self, claim: Claim) -> DeliveryQuerySet:
-        return self.filter(pk=claim.delivery_id, attempts=claim.attempt, state=State.SENDING)
+        notice = claim.notice
+        return self.filter(
+            event_key=notice.event_key,
+            channel=notice.channel,
+            recipient=notice.recipient,
+            state=State.SENDING,
+            attempts=claim.attempt,
+            claimed_at=claim.claimed_at,
+        )
+
+
+def _identity(notice: Notice) -> dict[str, Any]:
+    """The columns of a row that say what is told to whom."""
+    return {
+        "event_key": notice.event_key,
+        "event_type": notice.event_type,
+        "ticket_id": notice.ticket_id,
+        "channel": notice.channel,
+        "recipient": notice.recipient,
+        "address": single_line(notice.address, Delivery._meta.get_field("address").max_length or 0),
+    }
 
 
 class Delivery(models.Model):

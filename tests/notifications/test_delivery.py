@@ -9,6 +9,7 @@ from django.db import OperationalError, connection, connections, transaction
 from django.db.models import F
 
 from notifications.channels import email
+from notifications.circuits import Admission
 from notifications.delivery import Notice, deliver
 from notifications.messages import Wording
 from notifications.models import Channel, Circuit, Delivery, DeliveryQuerySet, State
@@ -213,6 +214,64 @@ def test_what_went_out_is_sent_though_the_claim_was_lost(settings):
     Delivery.objects.settle_failed(held, "refused", "")
 
     assert row().state == State.SENT
+
+
+def crash_and_give_the_id_to(notice):
+    """The server's crash took the claim back, and the ids with it: another process's claim got the same one."""
+    taken_back = Delivery.objects.get().pk
+    Delivery.objects.all().delete()
+    Delivery.objects.claim(notice, "<2@example.com>")
+    Delivery.objects.update(id=taken_back)
+
+
+@pytest.mark.parametrize(
+    ("settle", "words", "state"),
+    [
+        ("settle_sent", (), State.SENT),
+        ("settle_failed", ("refused", ""), State.FAILED),
+        ("settle_given_up", ("too old", ""), State.GIVEN_UP),
+    ],
+)
+def test_the_end_of_a_claim_that_a_crash_took_back_is_written_and_no_other_row_is_touched(settle, words, state):
+    lost = claim()
+    crash_and_give_the_id_to(mail_to(2))
+
+    getattr(Delivery.objects, settle)(lost, *words)
+
+    assert {each.recipient: each.state for each in Delivery.objects.all()} == {"user:1": state, "user:2": State.SENDING}
+    assert (row().attempts, row().message_id, row().address) == (1, "<1@example.com>", "user1@example.com")
+
+
+@pytest.mark.parametrize(
+    ("settle", "words"), [("settle_pending", ("busy", "", 5.0)), ("postpone", ("paced", Admission(5.0)))]
+)
+def test_giving_back_a_claim_that_a_crash_took_back_touches_no_other_row(settle, words):
+    lost = claim()
+    crash_and_give_the_id_to(mail_to(2))
+
+    getattr(Delivery.objects, settle)(lost, *words)
+
+    assert Delivery.objects.get().state == State.SENDING
+
+
+def test_who_claims_anew_what_a_crash_took_back_is_not_overruled_by_the_former_claims_failure():
+    lost = claim()
+    crash_and_give_the_id_to(mail_to(1))
+
+    Delivery.objects.settle_failed(lost, "refused", "")
+    Delivery.objects.settle_pending(lost, "busy", "", 5.0)
+
+    assert row().state == State.SENDING
+
+
+def test_what_went_out_before_a_crash_took_the_claim_back_is_not_sent_again(mailbox):
+    lost = claim()
+    Delivery.objects.all().delete()
+
+    Delivery.objects.settle_sent(lost)
+    deliver([mail_to(1)])
+
+    assert (mailbox.received, row().state) == ([], State.SENT)
 
 
 def test_who_is_not_told_is_recorded_with_the_reason(mailbox):
