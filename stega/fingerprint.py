@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.db import transaction
+from django.db import connections, transaction
 from django.utils.crypto import salted_hmac
 from django_q.conf import Conf
 
@@ -67,11 +67,18 @@ def compare(process: str) -> None:
     if here.items() <= dict(SharedSetting.objects.values_list("name", "value")).items():
         return
     with transaction.atomic(using="default"):
-        there = {row.name: row for row in SharedSetting.objects.select_for_update()}
+        _wait_for_turn()
+        there = {row.name: row for row in SharedSetting.objects.all()}
         for difference in differences(here, there):
             _tell(difference)
         news = {name: value for name, value in here.items() if name not in there or there[name].value != value}
         SharedSetting.objects.tell(news, f"{process} on {socket.gethostname()} (process {os.getpid()})")
+
+
+def _wait_for_turn() -> None:
+    """One process compares and tells at a time, until its transaction ends: there may be no rows yet to lock."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute("select pg_advisory_xact_lock(hashtext('stega shared settings'))")
 
 
 def _tell(difference: Difference) -> None:

@@ -1,11 +1,16 @@
 """stega/fingerprint.py: what processes must share, and what they say when they do not."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
+from django.db import connections
 
 from stega import fingerprint
-from stega.models import SharedSetting
+from stega.models import SharedSetting, SharedSettingQuerySet
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -91,3 +96,40 @@ def test_nobody_learns_a_secret_from_what_is_told(running, settings):
     told = " ".join(SharedSetting.objects.values_list("value", flat=True))
 
     assert settings.SECRET_KEY not in told
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_first_processes_that_start_at_once_with_different_secret_keys_one_is_refused(monkeypatch):
+    """The second comes while the first has compared and has not told yet."""
+    here, tell = fingerprint.fingerprint(), SharedSettingQuerySet.tell
+    keys = {"ticker": "first", "qcluster": "second"}
+    process = threading.local()
+
+    def start(name):
+        process.name = name
+        try:
+            fingerprint.compare(name)
+        finally:
+            connections["default"].close()
+
+    def let_the_second_come(settings, values, told_by):
+        if process.name == "ticker":
+            second.append(pool.submit(start, "qcluster"))
+            wait_until(lambda: second[0].done() or waits_for_a_lock(), timeout=10)
+        tell(settings, values, told_by)
+
+    monkeypatch.setattr(fingerprint, "fingerprint", lambda: here | {"STEGA_SECRET_KEY": keys[process.name]})
+    monkeypatch.setattr(SharedSettingQuerySet, "tell", let_the_second_come)
+    second = []
+    with ThreadPoolExecutor(1) as pool:
+        start("ticker")
+
+    with pytest.raises(ImproperlyConfigured, match="STEGA_SECRET_KEY is another than that of ticker"):
+        second[0].result()
+    assert SharedSetting.objects.get(name="STEGA_SECRET_KEY").value == "first"
+
+
+def waits_for_a_lock():
+    with connections["default"].cursor() as cursor:
+        cursor.execute("select exists (select from pg_locks where not granted)")
+        return cursor.fetchone()[0]
