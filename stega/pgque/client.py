@@ -18,7 +18,8 @@ ALIAS = "events"
 
 _UNFLUSHED = " from set_config('synchronous_commit', 'off', true)"
 """Lets this one transaction commit before it is on disk: for work that is merely done again when a crash of the server
-takes it back (a tick, an open batch, a finished one). Never for an event, which nobody would send again."""
+takes it back (a tick, a finished batch). Never for an event, which nobody would send again, nor for the opening of a
+batch: its number would go to another batch, which whoever works under it would finish."""
 
 
 class BatchGone(Exception):
@@ -75,13 +76,13 @@ def touch_subconsumer(queue: str, consumer: str, subconsumer: str) -> int:
 
 def next_batch(queue: str, consumer: str) -> int | None:
     """The open batch, or the next one; None when there is no newer tick."""
-    batch: int | None = _value_alone("select pgque.next_batch(%s, %s)" + _UNFLUSHED, [queue, consumer])
+    batch: int | None = _value_alone("select pgque.next_batch(%s, %s)", [queue, consumer])
     return batch
 
 
 def next_batch_coop(queue: str, consumer: str, subconsumer: str, dead_interval: timedelta) -> int | None:
     """The member's open batch, a silent member's batch under a new id, or the next one; None when there is none."""
-    sql = "select pgque.next_batch(%s, %s, %s, %s)" + _UNFLUSHED
+    sql = "select pgque.next_batch(%s, %s, %s, %s)"
     batch: int | None = _value_alone(sql, [queue, consumer, subconsumer, dead_interval])
     return batch
 
