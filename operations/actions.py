@@ -12,8 +12,8 @@ from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 
 from accounts.models import User
-from operations.models import Kind, OperatorAction, as_target
-from operations.targets import Extent
+from operations.models import Kind, OperatorAction
+from operations.targets import TARGETS, Extent
 from stega import outbox
 
 TASK = "perform_operator_action"
@@ -21,6 +21,10 @@ TASK = "perform_operator_action"
 
 class Gone(Exception):
     """There is nothing left that the action could be done to."""
+
+
+class NotPromised(Exception):
+    """The outbox took no entry for the action, so there is no action either."""
 
 
 class TakenAlready(Exception):
@@ -37,10 +41,12 @@ def request(
     """Record what the operator asks for and promise that it is done; both or neither.
 
     `extent` is what a count of this moment found. `key` comes with the confirmed form, so that sending it twice asks
-    once. Raises PermissionDenied, Gone, and TakenAlready with the action that is there.
+    once. Raises PermissionDenied, Gone, NotPromised, TakenAlready with the action that is there, and ValueError for a
+    target that names nothing.
     """
     if not actor.has_perm("operations.operate_console"):
         raise PermissionDenied
+    target = TARGETS[kind].named(target)
     taken = OperatorAction.objects.filter(key=key).first()
     if taken:
         raise TakenAlready(taken)
@@ -52,18 +58,19 @@ def request(
                 key=key,
                 kind=kind,
                 actor=actor,
-                target=as_target(target),
+                target=target,
                 count=extent.count,
                 up_to=extent.up_to,
                 reason=reason,
             )
-            outbox.enqueue(TASK, action.pk, key=key)
+            if not outbox.enqueue(TASK, action.pk, key=action.promise_key()):
+                raise NotPromised
     except IntegrityError:
         raise TakenAlready(_taken(kind, target, key)) from None
     action.refresh_from_db()
     return action
 
 
-def _taken(kind: Kind, target: Mapping[str, Any], key: uuid.UUID) -> OperatorAction:
-    same = OperatorAction.objects.filter(kind=kind, target=as_target(target)).order_by("-pk")
+def _taken(kind: Kind, target: Mapping[str, str], key: uuid.UUID) -> OperatorAction:
+    same = OperatorAction.objects.filter(kind=kind, target=target).order_by("-pk")
     return OperatorAction.objects.filter(key=key).first() or same[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
@@ -18,6 +17,11 @@ from django.utils.translation import gettext_lazy as _
 from stega.fields import Text
 
 REASON_LENGTH = 500
+
+_PROMISES = uuid.UUID("1c0d5a52-9f0b-4a39-8a6e-5d8b1f6f3b77")
+"""Begins the keys of outbox entries of actions. An action's own key comes from a browser and may be anybody's choice:
+that of an event to come must not find its place in the outbox taken.
+"""
 
 
 class Kind(models.TextChoices):
@@ -113,7 +117,11 @@ class OperatorAction(models.Model):
     @admin.display(description=_("target"))
     def target_text(self) -> str:
         parts = ("cause", "type", "consumer", "queue", "id", "key", "name")
-        return " · ".join(self.target[part] for part in parts if self.target.get(part)).replace("#", "…")
+        return " · ".join(str(self.target[part]) for part in parts if self.target.get(part)).replace("#", "…")
+
+    def promise_key(self, step: str = "") -> uuid.UUID:
+        """The key of the outbox entry that works on the action; of a later one with the name of its step."""
+        return uuid.uuid5(_PROMISES, f"{self.key} {step}")
 
     @property
     def is_open(self) -> bool:
@@ -155,8 +163,3 @@ class Sample(models.Model):
 
     def __str__(self) -> str:
         return f"{self.series} {self.at:%H:%M} {self.value:g}"
-
-
-def as_target(values: Mapping[str, Any]) -> dict[str, str]:
-    """Targets compare equal as text: in a constraint, in an address."""
-    return {name: str(value) for name, value in values.items()}

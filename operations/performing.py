@@ -7,7 +7,6 @@ between the two has done more than is written down; the next one goes on with wh
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -94,9 +93,10 @@ def perform(action_id: int, *, seconds: float | None = None) -> dict[str, Any]:
 
 def resume() -> dict[str, int]:
     """Look again after actions that wait for what they sent first; run by a schedule each minute."""
-    waiting = list(OperatorAction.objects.to_resume(timedelta(seconds=20)).values_list("pk", "key", "steps")[:100])
+    waiting = list(OperatorAction.objects.to_resume(timedelta(seconds=20))[:100])
     with transaction.atomic(using="default"):
-        entries = [(uuid.uuid5(key, f"look {clock.now():%Y-%m-%d %H:%M}"), (pk,)) for pk, key, _steps in waiting]
+        step = f"look {clock.now():%Y-%m-%d %H:%M}"
+        entries = [(action.promise_key(step), (action.pk,)) for action in waiting]
         return {"resumed": outbox.enqueue_many(TASK, entries)}
 
 
@@ -220,5 +220,5 @@ def _release(action: OperatorAction) -> dict[str, Any]:
 def _hand_on(action: OperatorAction) -> dict[str, Any]:
     """Let another task go on, so that none runs into its time-out."""
     with transaction.atomic(using="default"):
-        outbox.enqueue(TASK, action.pk, key=uuid.uuid5(action.key, f"step {action.steps}"))
+        outbox.enqueue(TASK, action.pk, key=action.promise_key(f"step {action.steps}"))
         return _release(action)

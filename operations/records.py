@@ -55,7 +55,7 @@ def outbox(state: str, key: str, before: str) -> Page[OutboxEntry]:
         return Page(list(OutboxEntry.objects.filter(key=wanted)) if wanted else [], "")
     rows, moment = _OUTBOX[state]()
     if moment == "pk":
-        number = int(before) if before.isdecimal() else None
+        number = as_number(before)
         rows = rows.filter(pk__lt=number) if number else rows
         return page_of(rows.order_by("-pk")[: PAGE_SIZE + 1], lambda row: str(row.pk))
     rows = _older(rows, moment, before).order_by(f"-{moment}", "-pk")
@@ -96,9 +96,10 @@ def matching(rows: QuerySet[Delivery], query: str) -> QuerySet[Delivery]:
         return rows
     if key := as_uuid(query):
         return rows.filter(event_key=key)
-    number = query.removeprefix("#")
-    if number.isdecimal() and len(number) < 19:
-        return rows.filter(ticket_id=int(number))
+    if (number := as_number(query.removeprefix("#"))) is not None:
+        return rows.filter(ticket_id=number)
+    if not is_storable(query):
+        return rows.none()
     if "@" in query:
         people = User.objects.filter(email__iexact=query).values_list("pk", flat=True)[:100]
         return rows.filter(recipient__in=[f"user:{pk}" for pk in people])
@@ -118,7 +119,8 @@ def names_of(rows: Iterable[Delivery]) -> dict[str, str]:
 
 def actions(before: str) -> Page[OperatorAction]:
     rows = OperatorAction.objects.select_related("actor").order_by("-pk")
-    rows = rows.filter(pk__lt=int(before)) if before.isdecimal() else rows
+    number = as_number(before)
+    rows = rows if number is None else rows.filter(pk__lt=number)
     return page_of(rows[: PAGE_SIZE + 1], lambda row: str(row.pk))
 
 
@@ -168,17 +170,35 @@ def as_uuid(text: str) -> uuid.UUID | None:
         return None
 
 
+LARGEST = 2**63 - 1
+"""The highest number that a row can have."""
+
+
+def as_number(text: str) -> int | None:
+    """The number of a row, of digits alone: nothing else that int() takes."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        return None
+    number = int(text)
+    return number if number <= LARGEST else None
+
+
+def is_storable(text: str) -> bool:
+    """Whether a database could hold the text at all: no NUL, no half of a surrogate pair."""
+    return not any(character == "\x00" or "\ud800" <= character <= "\udfff" for character in text)
+
+
 def _place(moment: datetime | None, pk: Any) -> str:
     return f"{moment.isoformat() if moment else ''}_{pk}"
 
 
 def _older(rows: QuerySet[Any], moment: str, before: str) -> QuerySet[Any]:
     """The rows after a place in the order of moment and number; an unreadable place is the beginning."""
-    text, _, number = before.partition("_")
+    text, _, digits = before.partition("_")
+    number = as_number(digits)
     try:
         at = parse_datetime(text)
     except ValueError:
         at = None
-    if at is None or not number.isdecimal():
+    if at is None or number is None:
         return rows
-    return rows.filter(**{f"{moment}__lte": at}).exclude(**{moment: at, "pk__gte": int(number)})
+    return rows.filter(**{f"{moment}__lte": at}).exclude(**{moment: at, "pk__gte": number})

@@ -3,11 +3,13 @@
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django_q.models import Schedule
 
 from operations.dead_letters import GroupKey
 from operations.models import Kind
+from operations.records import as_number, is_storable
 from stega.models import OutboxEntry
 from stega.pgque import client
 
@@ -25,15 +27,40 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A kind of target: the names of its parts, the database it lives in, and how it is counted.
+    """A kind of target: its parts and how each is written, the database it lives in, and how it is counted.
 
-    `count` counts nothing newer than the row of the given number; with None everything there is. It raises ValueError
-    for parts that cannot name anything.
+    `count` counts nothing newer than the row of the given number; with None everything there is.
     """
 
-    parts: tuple[str, ...]
+    parts: Mapping[str, Callable[[str], str]]
     alias: str
     count: Callable[[Mapping[str, str], int | None], Extent]
+
+    def named(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """The parts among the values, each in its only spelling: targets compare equal as text, in a constraint, in an
+        address. Raises ValueError when one is missing or cannot name anything.
+        """
+        if missing := [part for part in self.parts if part not in values]:
+            raise ValueError(f"The target lacks {missing[0]}.")
+        return {part: spell(str(values[part])) for part, spell in self.parts.items()}
+
+
+def _number(text: str) -> str:
+    """A row's number as digits alone; what int() takes beside them names nothing."""
+    if (number := as_number(text)) is None:
+        raise ValueError(f"{text[:20]!r} is no row's number.")
+    return str(number)
+
+
+def _key(text: str) -> str:
+    return str(uuid.UUID(text))
+
+
+def _name(text: str) -> str:
+    """Any text that a database could hold."""
+    if not is_storable(text):
+        raise ValueError("No row has such a name.")
+    return text
 
 
 def _count_letter(target: Mapping[str, str], up_to: int | None) -> Extent:
@@ -61,15 +88,15 @@ def _count_schedule(target: Mapping[str, str], up_to: int | None) -> Extent:
     return Extent(Schedule.objects.filter(name=target["name"])[:1].count())
 
 
-_LETTER = Target(("id",), "events", _count_letter)
-_GROUP = Target(("queue", "consumer", "type", "cause"), "events", _count_group)
+_LETTER = Target({"id": _number}, "events", _count_letter)
+_GROUP = Target(dict.fromkeys(("queue", "consumer", "type", "cause"), _name), "events", _count_group)
 
 TARGETS: Mapping[Kind, Target] = {
     Kind.REPLAY_LETTER: _LETTER,
     Kind.REPLAY_GROUP: _GROUP,
     Kind.PURGE_LETTER: _LETTER,
     Kind.PURGE_GROUP: _GROUP,
-    Kind.RETRY_ENTRY: Target(("key",), "default", _count_entry),
-    Kind.RETRY_ENTRIES: Target((), "default", _count_entries),
-    Kind.RUN_SCHEDULE: Target(("name",), "jobs", _count_schedule),
+    Kind.RETRY_ENTRY: Target({"key": _key}, "default", _count_entry),
+    Kind.RETRY_ENTRIES: Target({}, "default", _count_entries),
+    Kind.RUN_SCHEDULE: Target({"name": _name}, "jobs", _count_schedule),
 }

@@ -6,14 +6,32 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from operations.models import Kind
+from operations.targets import TARGETS
+
+_LISTS: Mapping[str, str] = {
+    Kind.REPLAY_LETTER: "operations:dead_letters",
+    Kind.REPLAY_GROUP: "operations:dead_letters",
+    Kind.PURGE_LETTER: "operations:dead_letters",
+    Kind.PURGE_GROUP: "operations:dead_letters",
+    Kind.RETRY_ENTRY: "operations:outbox",
+    Kind.RETRY_ENTRIES: "operations:outbox",
+    Kind.RUN_SCHEDULE: "operations:tasks",
+}
 
 
 def subject_address(kind: Kind | str, target: Mapping[str, str]) -> str:
-    """The page of the target: where the action was asked for."""
+    """The page of the target: where the action was asked for; of one that cannot be, the list of its kind.
+
+    The record is kept for ever, so it may hold a target that would not be taken today.
+    """
+    try:
+        target = TARGETS[Kind(kind)].named(target)
+    except ValueError:
+        return reverse(_LISTS.get(kind, "operations:actions"))
     if kind in (Kind.REPLAY_LETTER, Kind.PURGE_LETTER):
         return reverse("operations:dead_letter", args=[target["id"]])
     if kind in (Kind.REPLAY_GROUP, Kind.PURGE_GROUP):
         return f"{reverse('operations:dead_letter_group')}?{urlencode(target)}"
     if kind == Kind.RETRY_ENTRY:
         return reverse("operations:event", args=[target["key"]])
-    return reverse("operations:tasks" if kind == Kind.RUN_SCHEDULE else "operations:outbox")
+    return reverse(_LISTS[kind])

@@ -45,6 +45,9 @@ def act(request: SignedInRequest, kind: str) -> HttpResponse:
         except actions.TakenAlready as taken:
             messages.info(request, _("This had been asked for before. It is done once."))
             return redirect(taken.action)
+        except actions.NotPromised:
+            messages.error(request, _("Nothing has been done. Ask again."))
+            return redirect(request.get_full_path())
         except actions.Gone:
             return _question(request, wanted, target, extent, form)
         return redirect(action)
@@ -52,17 +55,14 @@ def act(request: SignedInRequest, kind: str) -> HttpResponse:
 
 
 def _target(request: SignedInRequest, kind: Kind) -> dict[str, str]:
-    parts = TARGETS[kind].parts
-    if not all(part in request.GET for part in parts):
-        raise Http404
-    return {part: request.GET[part] for part in parts}
+    try:
+        return TARGETS[kind].named(request.GET)
+    except ValueError as error:
+        raise Http404 from error
 
 
 def _count(kind: Kind, target: Mapping[str, str], up_to: int | None) -> Reading[Extent]:
-    try:
-        return read(Question(TARGETS[kind].alias, lambda: TARGETS[kind].count(target, up_to)))
-    except ValueError as error:
-        raise Http404 from error
+    return read(Question(TARGETS[kind].alias, lambda: TARGETS[kind].count(target, up_to)))
 
 
 def _question(

@@ -97,7 +97,8 @@ def _retry_place(text: str) -> tuple[Any, int, int]:
         at = parse_datetime(moment)
     except ValueError:
         at = None
-    return (at, int(owner), int(event)) if at and owner.isdecimal() and event.isdecimal() else RETRIES_FIRST
+    after_owner, after_event = records.as_number(owner), records.as_number(event)
+    return RETRIES_FIRST if at is None or after_owner is None or after_event is None else (at, after_owner, after_event)
 
 
 @access.page(access.may_see)
@@ -111,19 +112,19 @@ def dead_letter_groups(request: SignedInRequest) -> HttpResponse:
 def _group_place(text: str) -> tuple[int, int, str, str]:
     try:
         queue, consumer, type_, cause = json.loads(text)
-        return int(queue), int(consumer), str(type_), str(cause)
-    except (ValueError, TypeError):
+        place = int(queue), int(consumer), str(type_), str(cause)
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return FIRST
+    return place if records.is_storable(place[2] + place[3]) else FIRST
 
 
 @access.page(access.may_see)
 def dead_letter_group(request: SignedInRequest) -> HttpResponse:
     try:
-        key = GroupKey.of(request.GET)
-    except KeyError:
+        key = GroupKey.of(TARGETS[Kind.REPLAY_GROUP].named(request.GET))
+    except ValueError:
         return redirect("operations:dead_letters")
-    text = request.GET.get("before", "")
-    before = int(text) if text.isdecimal() and len(text) < 19 else dead_letters.NEWEST
+    before = records.as_number(request.GET.get("before", "")) or dead_letters.NEWEST
 
     def letters() -> records.Page[dead_letters.Letter]:
         rows = dead_letters.letters(key, before, records.PAGE_SIZE + 1)
@@ -193,9 +194,8 @@ def find(request: SignedInRequest) -> HttpResponse:
     query = request.GET.get("q", "").strip()
     if key := records.as_uuid(query):
         return redirect("operations:event", key)
-    number = query.removeprefix("#")
-    if number.isdecimal() and len(number) < 19:
-        return redirect("operations:ticket", int(number))
+    if (number := records.as_number(query.removeprefix("#"))) is not None:
+        return redirect("operations:ticket", number)
     response = redirect("operations:ledger")
     response["Location"] += "?" + request.GET.urlencode()
     return response

@@ -5,7 +5,7 @@ import threading
 import uuid
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
@@ -16,6 +16,7 @@ from operations.performing import perform
 from stega import outbox, schedules
 from stega.models import OutboxEntry
 from stega.pgque import client
+from stega.pgque.publishing import event_key
 from tests.support.event_log import tick
 from tests.support.letters import bury
 
@@ -94,7 +95,7 @@ def test_a_confirmed_action_is_recorded_with_its_outbox_entry(browser, operator,
     assert response["Location"] == reverse("operations:action", args=[action.pk])
     assert (action.kind, action.actor, action.count, action.reason) == (kind, operator, count, REASON)
     assert action.target == {name: str(value) for name, value in target.items()}
-    assert OutboxEntry.objects.filter(key=action.key, task="perform_operator_action", args=[action.pk]).count() == 1
+    assert OutboxEntry.objects.filter(task="perform_operator_action", args=[action.pk]).count() == 1
 
 
 @each_kind
@@ -102,7 +103,7 @@ def test_a_recorded_action_is_done_by_its_task(browser, targets, kind):
     target, count = targets[kind]
     confirm(browser, address(kind, target))
 
-    outbox.perform(str(OperatorAction.objects.get().key))
+    outbox.perform(str(OutboxEntry.objects.get(task="perform_operator_action").key))
 
     action = OperatorAction.objects.get()
     waits = kind == Kind.REPLAY_GROUP  # nobody has handled the first letter
@@ -191,6 +192,15 @@ def test_while_the_event_log_is_away_nothing_is_done_and_the_page_says_so(browse
         ("replay_letter", {}),
         ("replay_group", {"queue": "q"}),
         ("retry_entry", {"key": "no key"}),
+        ("retry_entry", {"key": "\x00"}),
+        ("replay_letter", {"id": "-1"}),
+        ("replay_letter", {"id": "1_2"}),
+        ("replay_letter", {"id": " 12 "}),
+        ("replay_letter", {"id": "\u0661\u0662"}),
+        ("purge_letter", {"id": str(2**63)}),
+        ("purge_letter", {"id": "9" * 5000}),
+        ("purge_group", {"queue": "q", "consumer": "c", "type": "\x00", "cause": ""}),
+        ("run_schedule", {"name": "\x00"}),
         ("launch_rocket", {}),
     ],
 )
@@ -258,3 +268,59 @@ def test_the_progress_is_shown_and_refreshed_until_the_action_is_over(browser, t
 
 def test_an_action_that_is_not_in_the_record_is_not_found(browser):
     assert browser.get(reverse("operations:action", args=[987_654])).status_code == 404
+
+
+def test_an_action_cannot_take_the_place_of_a_promise_to_come(browser, targets):
+    key = event_key("ticket.comment_added", 7)
+    target, _count = targets[Kind.RUN_SCHEDULE]
+    browser.post(address(Kind.RUN_SCHEDULE, target), {"reason": REASON, "key": key})
+
+    with transaction.atomic(using="default"):
+        is_promised = outbox.enqueue("send_welcome_notification", 1, key=key)
+
+    assert OperatorAction.objects.get().key == key
+    assert is_promised
+
+
+def test_an_action_that_the_outbox_does_not_take_is_not_recorded(browser, targets):
+    target, _count = targets[Kind.RUN_SCHEDULE]
+    key = uuid.uuid4()
+    OutboxEntry.objects.create(key=OperatorAction(key=key).promise_key(), task="x")
+
+    response = browser.post(address(Kind.RUN_SCHEDULE, target), {"reason": REASON, "key": key}, follow=True)
+
+    assert "Nothing has been done. Ask again." in response.content.decode()
+    assert not OperatorAction.objects.exists()
+
+
+SPELLINGS = {
+    "without dashes": lambda key: key.hex,
+    "upper case": lambda key: str(key).upper(),
+    "braces": "{{{}}}".format,
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_key_is_one_target_however_it_is_spelt(browser, as_user, admin, targets, spelling):
+    target, _count = targets[Kind.RETRY_ENTRY]
+    spelt = {"key": SPELLINGS[spelling](target["key"])}
+    asked = browser.get(address(Kind.RETRY_ENTRY, spelt))
+    confirm(browser, address(Kind.RETRY_ENTRY, spelt))
+
+    second = confirm(as_user(admin), address(Kind.RETRY_ENTRY, target))
+
+    action = OperatorAction.objects.get()
+    assert asked.status_code == 200
+    assert action.target == {"key": str(target["key"])}
+    assert second["Location"] == action.get_absolute_url()
+
+
+@each_kind
+@pytest.mark.parametrize("target", [{}, {"id": "-1", "key": "{x}", "name": 7}])
+def test_a_record_of_an_odd_target_is_shown(browser, operator, kind, target):
+    action = OperatorAction.objects.create(kind=kind, actor=operator, target=target, count=1, reason=REASON)
+
+    shown = browser.get(action.get_absolute_url())
+    listed = browser.get(reverse("operations:actions"))
+
+    assert (shown.status_code, listed.status_code) == (200, 200)
