@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 from django_q.models import Task
 
@@ -18,6 +19,10 @@ from operations.models import OperatorAction
 from stega.models import OutboxEntry
 from stega.pgque import client
 
+LEEWAY = timedelta(minutes=5)
+"""How far the clocks of the databases and workers may be apart, and two tickers' ticks wait for the same lock."""
+RUNS_OPENED = 100
+"""How many runs that did several entries are opened, to see whether one entry was among them."""
 KEPT_AT_MOST = timedelta(days=2)
 """How far back the event tables are looked through for an event of unknown age."""
 
@@ -35,12 +40,27 @@ class Promise:
     def since(self) -> datetime:
         """From when the event may be in the event tables."""
         if self.entry:
-            return self.entry.created_at
+            return self.entry.created_at - LEEWAY
         return min((each.created_at for each in self.deliveries), default=timezone.now()) - KEPT_AT_MOST
 
     @property
     def ticket_id(self) -> int | None:
         return next((each.ticket_id for each in self.deliveries if each.ticket_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of the entry's task."""
+
+    is_success: bool
+    started: datetime
+    stopped: datetime
+    others: int
+    """How many entries it did beside this one."""
+
+    @property
+    def duration(self) -> timedelta:
+        return self.stopped - self.started
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +92,8 @@ class LoggedEvent:
 class Log:
     """What `events` knows."""
 
+    since: datetime
+    """Events sent before were not looked at."""
     events: tuple[LoggedEvent, ...]
     letters: tuple[Mapping[str, Any], ...]
 
@@ -80,7 +102,7 @@ class Log:
 class Way:
     key: uuid.UUID
     promise: Reading[Promise]
-    tasks: Reading[tuple[Task, ...]]
+    tasks: Reading[tuple[Run, ...]]
     log: Reading[Log]
 
     @property
@@ -111,12 +133,37 @@ def _promise(key: uuid.UUID) -> Promise:
     return Promise(entry, deliveries, records.names_of(deliveries), tuple(asked[:20]))
 
 
-def _tasks(key: uuid.UUID, entry: OutboxEntry | None) -> tuple[Task, ...]:
+def _tasks(key: uuid.UUID, entry: OutboxEntry | None) -> tuple[Run, ...]:
     """The runs of the entry's task: django-q2 keeps them under the name that the outbox gave the task."""
     if entry is None:
         return ()
-    runs = Task.objects.filter(name=f"{entry.task} {key}"[:100]).defer("args", "kwargs", "result")
-    return tuple(sorted(runs[:50], key=lambda run: run.started))
+    alone = Task.objects.filter(name=f"{entry.task} {key}"[:100]).defer("args", "kwargs", "result")
+    runs = {task.id: Run(task.success, task.started, task.stopped, 0) for task in alone[:50]}
+    for task in _shared_tasks(entry):
+        if str(key) in (task.args or ()):
+            runs[task.id] = Run(task.success, task.started, task.stopped, len(task.args) - 1)
+    return tuple(sorted(runs.values(), key=lambda run: run.started))
+
+
+def _shared_tasks(entry: OutboxEntry) -> list[Task]:
+    """Runs that may have done the entry with others: about when it was done or given up, and those that failed before.
+
+    Their names tell how many entries they had, and not which.
+    """
+    over_at = entry.done_at or entry.failed_at
+    shared = Task.objects.filter(name__startswith=f"{entry.task} of ").defer("kwargs", "result")
+    failed = shared.filter(success=False, stopped__gte=entry.created_at - LEEWAY)
+    if over_at is None:
+        return list(failed.order_by("-stopped")[:RUNS_OPENED])
+    failed = failed.filter(stopped__lt=over_at + LEEWAY)
+    ended = shared.filter(stopped__gte=over_at - LEEWAY, stopped__lt=over_at + LEEWAY, started__lt=over_at + LEEWAY)
+    return [*failed.order_by("-stopped")[:RUNS_OPENED], *_nearest(ended, over_at)]
+
+
+def _nearest(runs: QuerySet[Task], moment: datetime) -> list[Task]:
+    """A run ends after the entries that it did: those that ended next come first, then those that clocks set apart."""
+    after = list(runs.filter(stopped__gte=moment).order_by("stopped")[:RUNS_OPENED])
+    return after + list(runs.filter(stopped__lt=moment).order_by("-stopped")[:RUNS_OPENED])
 
 
 def _log(key: uuid.UUID, since: datetime) -> Log:
@@ -124,7 +171,7 @@ def _log(key: uuid.UUID, since: datetime) -> Log:
     copies: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for row in client.events_by_key(str(key), since):
         copies.setdefault((row["queue_name"], row["ev_id"]), []).append(row)
-    return Log(tuple(_event(queue, id, rows) for (queue, id), rows in copies.items()), letters)
+    return Log(since, tuple(_event(queue, id, rows) for (queue, id), rows in copies.items()), letters)
 
 
 def _event(queue: str, id: int, copies: list[Mapping[str, Any]]) -> LoggedEvent:

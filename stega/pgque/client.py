@@ -460,7 +460,9 @@ def retries(after: Sequence[Any], limit: int) -> list[dict[str, Any]]:
 def events_by_key(key: str, since: datetime) -> list[dict[str, Any]]:
     """Every copy of an event that the event tables still hold: the first, and one for each time it came again.
 
-    Found among what was sent after the last tick before `since`, by the index on transactions.
+    Found among what was sent since then, by the index on transactions. A tick has the time at which its transaction
+    began, and its snapshot may be later, for it may have waited for a lock. So the last tick before `since` may have
+    seen what came after; the one before it was over when that began.
     """
     sql = """
         select q.queue_name, e.ev_id, e.ev_time, e.ev_txid::text as txid, e.ev_owner, coalesce(e.ev_retry, 0) as retry,
@@ -469,7 +471,7 @@ def events_by_key(key: str, since: datetime) -> list[dict[str, Any]]:
         cross join lateral (
             select coalesce((
                 select pg_snapshot_xmin(tick_snapshot) from pgque.tick
-                where tick_queue = q.queue_id and tick_time < %s order by tick_id desc limit 1
+                where tick_queue = q.queue_id and tick_time < %s order by tick_id desc offset 1 limit 1
             ), '0'::xid8)
         ) first (txid)
         join pgque.event_template e on e.ev_txid >= first.txid and e.ev_extra1 = %s

@@ -60,6 +60,11 @@ FILL = {
         select md5(n::text), 'publish_ticket_assigned 00000000-0000-4000-8000-' || lpad(n::text, 12, '0'),
             'stega.outbox.perform', now() - n * interval '1 s', now() - n * interval '1 s', n %% 100 > 0, 1
         from generate_series(1, %(rows)s) n;
+        insert into django_q_task (id, name, func, args, started, stopped, success, attempt_count)
+        select 'shared' || n, 'publish_ticket_assigned of ' || 2 + n %% 49 || ' entries', 'stega.outbox.perform',
+            'gASVCgAAAAAAAACMBGtleXOUhZQu',  -- a pickled tuple, as django-q2 keeps it
+            now() - n * interval '1 s', now() - n * interval '1 s', n %% 100 > 0, 1
+        from generate_series(1, %(rows)s) n;
         analyze django_q_task;
     """,
     "events": """

@@ -4,10 +4,12 @@ import uuid
 from datetime import timedelta
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 from django.utils import timezone
+from django_q.models import Task
 
 from operations import ways
+from stega import outbox
 from stega.models import OutboxEntry
 from stega.pgque import client
 from tests.support.event_log import make_retries_due, tick
@@ -92,12 +94,79 @@ def test_an_event_is_looked_for_among_what_was_sent_after_its_entry_was_written(
     entry = OutboxEntry.objects.create(key=KEY, task="send_welcome_notification", args=[1])
     OutboxEntry.objects.filter(pk=entry.pk).update(created_at=timezone.now() - timedelta(hours=1))
     tick(queue)
+    tick(queue)
     before = states()
     OutboxEntry.objects.filter(pk=entry.pk).update(created_at=timezone.now() + timedelta(hours=1))
 
     after = states()
 
     assert (before, after) == ([{"audit": "waiting"}], [])
+
+
+@pytest.mark.parametrize("written_ago", [timedelta(seconds=5), timedelta(minutes=30)])
+def test_a_tick_that_waited_with_an_early_time_hides_no_event(queue, sent, written_ago):
+    """Its time is that of its transaction's beginning, before the event; its snapshot came after."""
+    entry = OutboxEntry.objects.create(key=KEY, task="send_welcome_notification", args=[1])
+    OutboxEntry.objects.filter(pk=entry.pk).update(created_at=timezone.now() - written_ago)
+    tick(queue)
+    with connections["events"].cursor() as cursor:
+        cursor.execute(
+            """
+            update pgque.tick set tick_time = now() - 2 * %s - (newest - tick_id) * interval '1 s'
+            from (
+                select queue_id, (select max(tick_id) from pgque.tick where tick_queue = queue_id) as newest
+                from pgque.queue where queue_name = %s
+            ) q
+            where tick_queue = queue_id
+            """,
+            [written_ago, queue],
+        )
+
+    assert states() == [{"audit": "waiting"}]
+
+
+@pytest.fixture
+def shared_run():
+    """An entry that was done in one run with two others, and runs of others that were not asked for."""
+    now = timezone.now()
+    entry = OutboxEntry.objects.create(key=KEY, task="send_welcome_notification", args=[1], done_at=now)
+
+    def ran(id, keys, *, success=True, ended_ago=timedelta()):
+        name = f"send_welcome_notification of {len(keys)} entries"
+        times = {"started": now - ended_ago - timedelta(seconds=2), "stopped": now - ended_ago + timedelta(seconds=1)}
+        Task.objects.create(id=id, name=name, func="stega.outbox.perform", args=keys, success=success, **times)
+
+    ran("mine", (str(uuid.uuid4()), str(KEY), str(uuid.uuid4())))
+    ran("others", (str(uuid.uuid4()), str(uuid.uuid4())))
+    ran("failed before", (str(KEY), str(uuid.uuid4())), success=False, ended_ago=timedelta(minutes=20))
+    OutboxEntry.objects.filter(pk=entry.pk).update(created_at=now - timedelta(hours=1))
+    return entry
+
+
+@pytest.mark.parametrize("state", [{}, {"done_at": None}, {"done_at": None, "failed_at": timezone.now()}])
+def test_a_run_that_did_several_entries_is_found_by_each_of_them(shared_run, state):
+    OutboxEntry.objects.update(**state)
+
+    runs = ways.way(KEY).tasks.value
+
+    is_open = state == {"done_at": None}
+    assert [(run.is_success, run.others) for run in runs] == [(False, 1)] + [(True, 2)] * (not is_open)
+
+
+def test_what_the_outbox_relays_together_is_found(monkeypatch):
+    """The name of the task is the outbox's own."""
+    relayed = []
+    monkeypatch.setattr(outbox, "async_task", lambda *args, task_name: relayed.append((args[1:], task_name)))
+    with transaction.atomic():
+        outbox.enqueue_many("send_welcome_notification", [(KEY, [1]), (uuid.uuid4(), [2])])
+    OutboxEntry.objects.update(created_at=timezone.now() - timedelta(hours=1), relayed_at=None)
+    outbox.sweep()
+    keys, name = relayed[-1]
+    now = timezone.now()
+    OutboxEntry.objects.update(done_at=now)
+    Task.objects.create(id="x", name=name, func="x", args=keys, success=True, started=now, stopped=now)
+
+    assert [run.others for run in ways.way(KEY).tasks.value] == [1]
 
 
 def test_a_key_that_nobody_knows_is_unknown():
