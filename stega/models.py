@@ -51,7 +51,17 @@ class OutboxQuerySet(models.QuerySet["OutboxEntry"]):
 
     def reopen(self, entries: models.QuerySet[Any, Any]) -> int:
         """Give those of the entries that were given up another TASK_MAX_ATTEMPTS runs; the sweep relays them."""
-        return self.given_up().filter(pk__in=entries).update(failed_at=None, relayed_at=None, attempts=0)
+        return (
+            self.given_up()
+            .filter(pk__in=entries)
+            .update(failed_at=None, relayed_at=None, attempts=0, reopened_at=Now())
+        )
+
+    def oldest(self) -> datetime | None:
+        """Since when the entry waits that has waited longest: since it was written, or let run again."""
+        written = self.filter(reopened_at=None).order_by("created_at").values_list("created_at", flat=True).first()
+        reopened = self.exclude(reopened_at=None).order_by("reopened_at").values_list("reopened_at", flat=True).first()
+        return min((moment for moment in (written, reopened) if moment), default=None)
 
     def due(self) -> OutboxQuerySet:
         """What the sweep relays: overlooked by the fast path, or relayed long ago and never done.
@@ -74,6 +84,8 @@ class OutboxEntry(models.Model):
     relayed_at = models.DateTimeField(_("relayed at"), null=True, blank=True)
     done_at = models.DateTimeField(_("done at"), null=True, blank=True)
     failed_at = models.DateTimeField(_("given up at"), null=True, blank=True)
+    # Given up, and let run again by an operator: from then on it waits.
+    reopened_at = models.DateTimeField(_("tried again at"), null=True, blank=True, editable=False)
     attempts = models.PositiveIntegerField(_("failed attempts"), default=0)
     last_error = models.CharField(_("last error"), max_length=500, blank=True)
 
@@ -85,6 +97,12 @@ class OutboxEntry(models.Model):
         indexes = [
             # OutboxQuerySet.due(): the sweep of each minute looks at open entries only
             models.Index(fields=["created_at"], name="outbox_open", condition=Q(done_at=None, failed_at=None)),
+            # OutboxQuerySet.oldest(): the few that an operator let run again
+            models.Index(
+                fields=["reopened_at"],
+                name="outbox_reopened",
+                condition=Q(done_at=None, failed_at=None, reopened_at__isnull=False),
+            ),
             # stega.outbox.prune(): the oldest done entries
             models.Index(fields=["done_at"], name="outbox_done", condition=Q(done_at__isnull=False)),
             # the operators' list of what was given up, newest first

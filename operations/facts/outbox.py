@@ -9,7 +9,7 @@ from stega.models import OutboxEntry
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Counts end at COUNT_LIMIT."""
+    """Counts end at COUNT_LIMIT. An entry ages from when it was written, or let run again."""
 
     at: datetime
     open: int
@@ -33,8 +33,8 @@ def _ask() -> Outbox:
         at=now,
         open=entries[:COUNT_LIMIT].count(),
         unrelayed=unrelayed[:COUNT_LIMIT].count(),
-        oldest_open=_age(now, entries.order_by("created_at").values_list("created_at", flat=True).first()),
-        oldest_unrelayed=_age(now, unrelayed.order_by("created_at").values_list("created_at", flat=True).first()),
+        oldest_open=_age(now, entries.oldest()),
+        oldest_unrelayed=_age(now, unrelayed.oldest()),
         given_up=given_up[:COUNT_LIMIT].count(),
         last_given_up_at=given_up.order_by("-failed_at").values_list("failed_at", flat=True).first(),
     )

@@ -127,6 +127,20 @@ def test_the_outbox_is_told_by_age():
     assert told.last_given_up_at == now
 
 
+def test_an_entry_that_is_tried_again_ages_from_then_on():
+    now = timezone.now()
+    old = OutboxEntry.objects.create(key=f"{1:032d}", task="x", relayed_at=now, failed_at=now)
+    OutboxEntry.objects.filter(pk=old.pk).update(created_at=now - timedelta(days=3))
+    OutboxEntry.objects.reopen(OutboxEntry.objects.values("pk"))
+
+    again = read(outbox.question()).value
+    OutboxEntry.objects.update(reopened_at=now - timedelta(minutes=5))
+    waiting = read(outbox.question()).value
+
+    assert max(again.oldest_open, again.oldest_unrelayed) < timedelta(minutes=1)
+    assert min(waiting.oldest_open, waiting.oldest_unrelayed) >= timedelta(minutes=5)
+
+
 def test_the_ledger_is_told_by_channel_and_state():
     for state in (State.SENT, State.SENT, State.PENDING):
         Delivery.objects.create(event_type="x", channel=Channel.EMAIL, recipient="user:1", state=state)
