@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "stega.door.Door",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -146,6 +147,7 @@ def _connection(database: dict[str, Any]) -> dict[str, Any]:
 
 
 DATABASES = _databases()
+STEGA_REQUEST_DATABASE_SECONDS = env.seconds("STEGA_REQUEST_DATABASE_SECONDS", 10.0)  # that a request waits for them
 DATABASE_ROUTERS = ["stega.routers.HomeRouter"]
 
 # Tasks

@@ -3,8 +3,12 @@
 import psycopg
 from django.db.backends.postgresql import base
 
+from stega.database import driver
+
 
 class DatabaseWrapper(base.DatabaseWrapper):
+    Database = driver.Database  # type: ignore[assignment]  # a module in all but its type
+
     def is_usable(self) -> bool:
         """Not when its session takes no writes, either: asked after an error, and before a unit of work.
 

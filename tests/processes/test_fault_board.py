@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from io import StringIO
 from urllib.error import HTTPError
 
-import psutil
 import pytest
 from django.core.management import call_command
 from django.db import connections, transaction
@@ -299,20 +298,6 @@ def test_every_fault_is_told_by_name_everywhere_and_is_quiet_again(stega, mailbo
             wait_until(lambda: set(stega.readyz().values()) == {"ok"}, timeout=PATIENCE)
 
 
-@contextmanager
-def hanging(server):
-    """Every process of the server stands still: it takes connections and says nothing."""
-    postmaster = psutil.Process(server.pid())
-    everyone = [postmaster, *postmaster.children(recursive=True)]
-    for process in everyone:
-        process.suspend()
-    try:
-        yield
-    finally:
-        for process in everyone:
-            process.resume()
-
-
 @pytest.mark.parametrize("alias", ["default", "jobs", "events"])
 def test_a_database_that_hangs_costs_a_scrape_less_than_two_seconds_and_is_named(env, alias):
     process, address = processes.web(env)
@@ -320,7 +305,7 @@ def test_a_database_that_hangs_costs_a_scrape_less_than_two_seconds_and_is_named
         site = Site(address)
         assert site.get("/readyz")[0] == 200
 
-        with hanging(servers.by_alias[alias]):
+        with servers.hanging(servers.by_alias[alias]):
             answers = [site.get(path) for path in ("/metrics", "/metrics", "/readyz", "/livez")]
             wait_until(lambda: site.readyz()[alias] == "silent", timeout=PATIENCE)
 

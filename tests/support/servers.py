@@ -65,6 +65,20 @@ def pytest_unconfigure() -> None:
 
 
 @contextmanager
+def hanging(server: Server) -> Iterator[None]:
+    """Every process of the server stands still: it takes connections and says nothing."""
+    postmaster = psutil.Process(server.pid())
+    everyone = [postmaster, *postmaster.children(recursive=True)]
+    for process in everyone:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in everyone:
+            process.resume()
+
+
+@contextmanager
 def running() -> Iterator[None]:
     """The servers for a program that is no test run, with empty databases; gone after the context."""
     _start_all()

@@ -1,0 +1,65 @@
+"""How long one request may wait for its databases, and whether they answer at all.
+
+The limit is on our side: a server that hangs keeps its connections, takes new ones and heeds no time-out of its own.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_until: ContextVar[float | None] = ContextVar("until", default=None)
+
+
+@contextmanager
+def limited_to(seconds: float) -> Iterator[None]:
+    """All waiting for databases by this thread may take that long together; then each question fails as an outage."""
+    token = _until.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _until.reset(token)
+
+
+def left() -> float | None:
+    """The seconds that this thread may still wait, 0 at least; None without a limit."""
+    until = _until.get()
+    return None if until is None else max(0.0, until - time.monotonic())
+
+
+class Waits:
+    """Which threads wait for a database now, and when one of them last got an answer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self._heard = 0.0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """A wait; it counts as answered unless it raises TimeoutError."""
+        with self._lock:
+            if not self._waiting:
+                self._heard = time.monotonic()
+            self._waiting += 1
+        heard = True
+        try:
+            yield
+        except TimeoutError:
+            heard = False
+            raise
+        finally:
+            with self._lock:
+                self._waiting -= 1
+                if heard:
+                    self._heard = time.monotonic()
+
+    def are_vain(self, threads: int, seconds: float) -> bool:
+        """Whether so many threads wait, and none of them got an answer for that long."""
+        with self._lock:
+            return self._waiting >= threads and time.monotonic() - self._heard > seconds
+
+
+waits = Waits()
+"""Those of this process's requests."""
