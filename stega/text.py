@@ -32,6 +32,14 @@ def clean(text: str, limit: int) -> str:
     return kept if len(kept) <= limit else kept[: limit - 1] + "…"
 
 
+def told_by(error: BaseException) -> str:
+    """What people may read of an error: a database's own sentence, without the rows, hints and code that it quotes
+    after it; of any other error its kind alone.
+    """
+    diagnosis = getattr(error.__cause__, "diag", None)
+    return one_line(getattr(diagnosis, "message_primary", None) or type(error).__name__)
+
+
 def trace(error: BaseException) -> str:
     """The error's traceback, clean: an error may quote what a stranger wrote."""
     return clean("".join(traceback.format_exception(error)), 10_000)

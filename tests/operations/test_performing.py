@@ -272,6 +272,20 @@ def test_while_the_event_log_is_away_the_task_stays_queued(group, ask, monkeypat
     assert (state_of(action), left(group)) == (State.DONE, 0)
 
 
+def test_a_fault_of_our_own_is_named_on_the_record_and_quoted_in_the_log_alone(group, ask, monkeypatch, caplog):
+    action = ask(Kind.PURGE_GROUP, group)
+
+    def fail(*args):
+        raise LookupError("postgresql://somebody:password@host")
+
+    monkeypatch.setattr(client, "purge_dead_letters", fail)
+
+    perform(action)
+
+    assert (state_of(action), OperatorAction.objects.get().detail) == (State.FAILED, "LookupError")
+    assert "somebody" in caplog.text
+
+
 def test_what_the_engine_refuses_ends_the_action_with_its_words(group, ask, queue):
     action = ask(Kind.REPLAY_GROUP, group)
     with connections["events"].cursor() as cursor:
@@ -280,7 +294,7 @@ def test_what_the_engine_refuses_ends_the_action_with_its_words(group, ask, queu
     perform(action)
 
     assert (state_of(action), OperatorAction.objects.get().outcome) == (State.FAILED, performing.REFUSED)
-    assert OperatorAction.objects.get().detail
+    assert OperatorAction.objects.get().detail == "Insert into queue disallowed"
     assert left(group) == 20
 
 
