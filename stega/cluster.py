@@ -18,7 +18,7 @@ from django_q.models import OrmQ
 
 from stega import schedules
 from stega.heartbeat import Heartbeat
-from stega.process import name_connections
+from stega.process import bound_waits, name_connections
 from stega.routers import home
 from stega.stopping import Deadline
 
@@ -77,6 +77,17 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, name="end with parent", daemon=True).start()
 
 
+def bound_task_waits() -> None:
+    """Let a database that hangs end a task's run before its time-out does, which looks like a fault of the task.
+
+    What tasks ask of `events` is short. On the others a whole run may be one statement, such as a pruning; but none
+    waits for a lock that long. A step of an operator's action begins within half of the time-out.
+    """
+    longest = settings.Q_CLUSTER["timeout"]
+    bound_waits(("default",), lock_timeout=longest / 4)
+    bound_waits(("events",), lock_timeout=longest / 4, statement_timeout=longest * 3 / 8)
+
+
 class Cluster(cluster.Cluster):  # type: ignore[misc]
     """The main process. It ends with exit code 1, and takes the workers with it, when the guard has died or is stuck.
 
@@ -96,6 +107,7 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
         heartbeat = Heartbeat("qcluster")
         heartbeat.start()
         name_connections("task_worker", ("default", "jobs", "events"))
+        bound_task_waits()
         self.start()
         name_connections("qcluster", ("jobs",))  # of the main process alone, which looks at its queue each second
         self.deadline = Deadline()  # a thread, so after the fork

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 
 from stega.heartbeat import Heartbeat
@@ -74,6 +75,7 @@ class Process:
     def run(self, *, until_idle: bool = False) -> None:
         """Work until `stop()`; with `until_idle`, until a step finds nothing. An outage at the start escapes."""
         name_connections(self.name, self.aliases)
+        bound_waits(self.aliases, lock_timeout=settings.HEALTHY_SECONDS / 3)
         if self.heartbeat:
             self.heartbeat.start()
         try:
@@ -147,8 +149,26 @@ class Process:
 def name_connections(name: str, aliases: Iterable[str]) -> None:
     """Let `pg_stat_activity` say which process a connection belongs to."""
     for alias in aliases:
-        options = connections[alias].settings_dict.setdefault("OPTIONS", {})
-        if options.get("application_name") != name:
-            options["application_name"] = name
-            if not connections[alias].in_atomic_block:
-                connections[alias].close()
+        _connect_with(alias, application_name=name)
+
+
+def bound_waits(aliases: Iterable[str], **seconds: float) -> None:
+    """Let the server cut what takes longer, such as `lock_timeout=10.0`: a database that hangs is one that is away.
+
+    A pooler passes no such setting on: behind one it is a matter of the role (`alter role ... set lock_timeout`).
+    """
+    words = " ".join(f"-c {name}={max(1, int(value * 1000))}" for name, value in seconds.items())
+    for alias in aliases:
+        if alias == "events" and settings.EVENTS_POOLED:
+            continue
+        options = connections[alias].settings_dict.get("OPTIONS", {}).get("options", "")
+        if not options.startswith(words):  # first, so that what the database's address says rules
+            _connect_with(alias, options=f"{words} {options}".rstrip())
+
+
+def _connect_with(alias: str, **wanted: str) -> None:
+    options = connections[alias].settings_dict.setdefault("OPTIONS", {})
+    if not wanted.items() <= options.items():
+        options.update(wanted)
+        if not connections[alias].in_atomic_block:
+            connections[alias].close()

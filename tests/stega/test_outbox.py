@@ -2,6 +2,7 @@
 
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -11,9 +12,13 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from stega import outbox
+from stega.cluster import bound_task_waits
 from stega.models import OutboxEntry
+from stega.pgque import client
+from tests.support import servers
+from tests.support.sessions import Session
 
-pytestmark = pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
+pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
 
 performed: list[tuple] = []
 
@@ -41,9 +46,19 @@ def meet_a_read_only_server(*args, event_key):
     raise error
 
 
+def publish(queue, *, event_key):
+    return {"event": client.insert_event(queue, "ticket.welcome", {}, str(event_key))}
+
+
+def wait_in_events(*args, event_key):
+    with connections["events"].cursor() as cursor:
+        cursor.execute("select pg_sleep(60)")
+
+
 @pytest.fixture(autouse=True)
 def tasks(settings, monkeypatch):
     names = ("note", "fail", "end_the_worker", "lose_the_database", "meet_a_read_only_server")
+    names += ("publish", "wait_in_events")
     settings.TASKS = django_settings.TASKS | {name: f"{__name__}.{name}" for name in names}
     settings.OUTBOX_FAST_PATH_SECONDS = 0
     monkeypatch.setattr(outbox, "_rest_until", 0.0)
@@ -277,6 +292,61 @@ def test_a_task_whose_workers_never_come_back_is_given_up(entry):
     assert "failed" in result
     assert entry.failed_at
     assert "TASK_TIMEOUT_SECONDS" in entry.last_error
+
+
+@pytest.fixture
+def as_task_worker(settings, monkeypatch):
+    """Runs a function in a thread with connections of its own, made as a task worker makes them."""
+    settings.Q_CLUSTER = settings.Q_CLUSTER | {"timeout": 1}
+    for alias in ("default", "events"):
+        monkeypatch.setitem(
+            connections[alias].settings_dict, "OPTIONS", dict(connections[alias].settings_dict["OPTIONS"])
+        )
+    bound_task_waits()
+
+    def run(function, *args):
+        def work():
+            try:
+                return function(*args)
+            finally:
+                connections.close_all()
+
+        return pool.submit(work).result(timeout=10)
+
+    pool = ThreadPoolExecutor(1)
+    yield run
+    connections.close_all()
+    pool.shutdown()
+
+
+def test_publishing_into_tables_that_another_session_has_locked_is_tried_again_without_end(
+    entry, queue, as_task_worker
+):
+    OutboxEntry.objects.update(task="publish", args=[queue], relayed_at=timezone.now() - timedelta(minutes=5))
+    with Session(servers.events.url(connections["events"].settings_dict["NAME"])) as holder:
+        table = holder.value("select queue_data_pfx from pgque.queue where queue_name = %s", [queue])
+        holder.rows(f"lock table {table} in access exclusive mode")
+        for _ in range(7):
+            with pytest.raises(OperationalError, match="lock timeout"):
+                as_task_worker(outbox.perform, str(entry.key))
+    entry.refresh_from_db()
+    before = (entry.attempts, entry.failed_at)
+
+    result = as_task_worker(outbox.perform, str(entry.key))
+
+    assert before == (0, None)
+    assert "event" in result
+
+
+def test_a_task_that_events_keeps_waiting_is_tried_again_without_end(entry, as_task_worker):
+    OutboxEntry.objects.update(task="wait_in_events", relayed_at=timezone.now() - timedelta(minutes=5))
+
+    for _ in range(6):
+        with pytest.raises(OperationalError, match="statement timeout"):
+            as_task_worker(outbox.perform, str(entry.key))
+
+    entry.refresh_from_db()
+    assert (entry.attempts, entry.failed_at) == (0, None)
 
 
 @pytest.mark.parametrize(("task", "counted"), [("lose_the_database", 0), ("fail", 1)])
