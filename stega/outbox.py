@@ -10,13 +10,13 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections, transaction
 from django.db.models import BooleanField, ExpressionWrapper, F, Q
 from django.db.models.functions import Now
 from django.utils.module_loading import import_string
@@ -40,6 +40,10 @@ NEVER_ENDS = "Every run was cut by TASK_TIMEOUT_SECONDS, or ended its worker."
 _relayer = BoundedCaller("outbox-relay")
 _rest_until = 0.0
 _is_silent = ContextVar("outbox_is_silent", default=False)
+
+
+class InTurn(Exception):
+    """An entry's last run must wait for that of another; the task comes again."""
 
 
 def enqueue(task: str, *args: Any, key: uuid.UUID | None = None) -> bool:
@@ -128,15 +132,15 @@ def perform(*keys: str) -> dict[str, Any]:
 
     An outage of a database raises, and django-q2 tries again without end. A fault of a task's own raises too, after the
     other entries had their turn, until it has happened TASK_MAX_ATTEMPTS times: then its entry is given up, visibly,
-    with its last error. So is one whose runs never ended, in as many as came later than a task may take: it was cut
-    by its time-out, or ended its worker.
+    with its last error. So is one whose runs never ended, in as many as came later than a task may take (`_is_late`):
+    it was cut by its time-out, or ended its worker.
     """
     results: list[dict[str, Any]] = []
     faults: list[Exception] = []
     for key in keys:
         try:
             with logs.about(event_key=key):
-                results.append(_perform(key))
+                results.append(_perform(key, is_first=not faults and all("skipped" in each for each in results)))
         except Exception as error:
             if is_outage(error):
                 raise
@@ -160,17 +164,27 @@ def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID], page: int | None = None
         async_task("stega.outbox.perform", *together, task_name=name[:100])
 
 
-def _perform(key: str) -> dict[str, Any]:
+def _perform(key: str, *, is_first: bool) -> dict[str, Any]:
     entry: Any = OutboxEntry.objects.filter(key=key).annotate(is_late=_is_late()).first()
-    if entry is None or entry.done_at:
-        return {"skipped": "done before" if entry else "no such entry"}
-    if entry.is_late and not _count_start(entry):
-        return {"failed": NEVER_ENDS}
+    if entry is None or entry.done_at or entry.failed_at:
+        return {"skipped": "done or given up before" if entry else "no such entry"}
+    entry.is_counted = entry.is_late and is_first
+    if not entry.is_counted:
+        return _run(entry)
+    _reach_databases()
+    if entry.attempts >= settings.TASK_MAX_ATTEMPTS:
+        return _give_up_unended(entry)
+    with _alone_at_last(entry):
+        _count(entry, 1)
+        return _run(entry)
+
+
+def _run(entry: Any) -> dict[str, Any]:
     try:
         result: dict[str, Any] = _function(entry.task)(*entry.args, event_key=entry.key)
     except Exception as error:
         if is_outage(error):
-            if entry.is_late:
+            if entry.is_counted:
                 _count(entry, -1)
             raise
         if not _give_up(entry, error):
@@ -182,19 +196,44 @@ def _perform(key: str) -> dict[str, Any]:
 
 
 def _is_late() -> Any:
-    """Whether an entry was relayed longer ago than a run may take: one may have been cut, or there was a backlog."""
+    """Whether an entry was relayed longer ago than a run may take: one may have been cut, or there was a backlog.
+
+    The run of a late entry is counted before it begins, since the entry may be what ends its workers. It may also be
+    cut for another's sake. So only the first run of a task is counted, for the others may have had too little time
+    left; only while all databases answer, for a worker that waits for one is cut there, uncounted; and the last run
+    that is allowed is made alone, for an entry that kills its worker takes those down that work beside it.
+    """
     longest = timedelta(seconds=settings.Q_CLUSTER["timeout"])
     return ExpressionWrapper(Q(relayed_at__lt=Now() - longest), output_field=BooleanField())
 
 
-def _count_start(entry: Any) -> bool:
-    """Count a run before it begins: the entry may be what ends its workers. False when that has happened too often."""
-    if entry.attempts < settings.TASK_MAX_ATTEMPTS:
-        _count(entry, 1)
-        return True
+def _reach_databases() -> None:
+    for alias in settings.DATABASES:
+        with connections[alias].cursor() as cursor:
+            cursor.execute("select 1")
+
+
+@contextmanager
+def _alone_at_last(entry: Any) -> Iterator[None]:
+    """Within it no other entry makes its last run; raises InTurn when one does. Gone with the worker's session."""
+    if entry.attempts < settings.TASK_MAX_ATTEMPTS - 1:
+        yield
+        return
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute("select pg_try_advisory_lock(hashtext('stega last run'))")
+        if not cursor.fetchone()[0]:
+            raise InTurn(f"{entry.task} {entry.key} waits until another entry has made its last run")
+    try:
+        yield
+    finally:
+        with suppress(DatabaseError, InterfaceError), connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+            cursor.execute("select pg_advisory_unlock(hashtext('stega last run'))")
+
+
+def _give_up_unended(entry: Any) -> dict[str, Any]:
     logger.error("Task %s of entry %s given up: %s", entry.task, entry.key, NEVER_ENDS)
     OutboxEntry.objects.filter(pk=entry.pk).update(failed_at=Now(), last_error=entry.last_error or NEVER_ENDS)
-    return False
+    return {"failed": NEVER_ENDS}
 
 
 def _count(entry: Any, runs: int) -> None:
@@ -210,5 +249,5 @@ def _give_up(entry: Any, error: Exception) -> bool:
     """Count a fault of the task's own; true when it was the last one allowed."""
     logger.error("Task %s of entry %s failed\n%s", entry.task, entry.key, trace(error))
     entries = OutboxEntry.objects.filter(pk=entry.pk)
-    entries.update(attempts=F("attempts") + (0 if entry.is_late else 1), last_error=clean(repr(error), 500))
+    entries.update(attempts=F("attempts") + (0 if entry.is_counted else 1), last_error=clean(repr(error), 500))
     return bool(entries.filter(attempts__gte=settings.TASK_MAX_ATTEMPTS).update(failed_at=Now()))

@@ -245,7 +245,7 @@ def test_performing_runs_the_task_with_its_arguments_and_key_and_marks_it_done(e
 def test_a_done_entry_is_not_performed_again(entry):
     outbox.perform(str(entry.key))
 
-    assert outbox.perform(str(entry.key)) == {"skipped": "done before"}
+    assert outbox.perform(str(entry.key)) == {"skipped": "done or given up before"}
     assert len(performed) == 1
 
 
@@ -347,6 +347,74 @@ def test_a_task_that_events_keeps_waiting_is_tried_again_without_end(entry, as_t
 
     entry.refresh_from_db()
     assert (entry.attempts, entry.failed_at) == (0, None)
+
+
+def attempts_of(entry):
+    return OutboxEntry.objects.get(key=entry.key).attempts
+
+
+@pytest.fixture
+def late(entry):
+    """The entry, after a backlog."""
+    OutboxEntry.objects.update(relayed_at=timezone.now() - timedelta(minutes=5))
+    return entry
+
+
+@pytest.mark.parametrize("alias", ["jobs", "events"])
+def test_a_worker_that_is_cut_while_a_database_does_not_answer_costs_a_late_entry_no_attempt(late, alias):
+    with connections[alias].execute_wrapper(end_the_worker_at_a_query), pytest.raises(SystemExit):
+        outbox.perform(str(late.key))
+
+    assert attempts_of(late) == 0
+
+
+def end_the_worker_at_a_query(*args):
+    raise SystemExit
+
+
+def test_a_late_entry_cut_after_others_of_its_task_is_not_charged_with_it(late):
+    before = OutboxEntry.objects.create(key=uuid.uuid4(), task="fail", relayed_at=late.relayed_at)
+    OutboxEntry.objects.filter(key=late.key).update(task="end_the_worker")
+
+    with pytest.raises(SystemExit):
+        outbox.perform(str(before.key), str(late.key))
+
+    assert (attempts_of(before), attempts_of(late)) == (1, 0)
+
+
+def test_a_late_entry_is_charged_when_those_before_it_in_its_task_are_through(late):
+    through = {"done_at": timezone.now()}, {"failed_at": timezone.now()}
+    before = [OutboxEntry.objects.create(key=uuid.uuid4(), task="fail", **moment) for moment in through]
+    OutboxEntry.objects.filter(key=late.key).update(task="end_the_worker")
+
+    with pytest.raises(SystemExit):
+        outbox.perform(*(str(each.key) for each in before), str(late.key))
+
+    assert attempts_of(late) == 1
+
+
+def test_the_last_run_of_a_late_entry_is_not_made_beside_that_of_another(late):
+    """The other may kill the worker of this one, as it may have done each time before."""
+    OutboxEntry.objects.update(attempts=4)
+    with Session(servers.app.url(connections["default"].settings_dict["NAME"])) as other:
+        other.rows("select pg_advisory_lock(hashtext('stega last run'))")
+        with pytest.raises(outbox.InTurn):
+            outbox.perform(str(late.key))
+    beside = attempts_of(late)
+
+    result = outbox.perform(str(late.key))
+
+    assert (beside, result) == (4, {"noted": [7]})
+
+
+def test_after_a_last_run_the_next_entry_has_its_turn(late):
+    OutboxEntry.objects.update(attempts=4)
+    outbox.perform(str(late.key))
+
+    with Session(servers.app.url(connections["default"].settings_dict["NAME"])) as other:
+        is_free = other.value("select pg_try_advisory_lock(hashtext('stega last run'))")
+
+    assert is_free
 
 
 @pytest.mark.parametrize(("task", "counted"), [("lose_the_database", 0), ("fail", 1)])
