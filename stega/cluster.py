@@ -80,12 +80,11 @@ def _end_with_parent() -> None:
 def bound_task_waits() -> None:
     """Let a database that hangs end a task's run before its time-out does, which looks like a fault of the task.
 
-    What tasks ask of `events` is short. On the others a whole run may be one statement, such as a pruning; but none
-    waits for a lock that long. A step of an operator's action begins within half of the time-out.
+    What tasks ask of `events` is short; on the others a whole run may be one statement, such as a pruning, and they may
+    be behind a pooler, which refuses such settings. A step of an operator's action begins within half of the time-out.
     """
     longest = settings.Q_CLUSTER["timeout"]
-    bound_waits(("default",), lock_timeout=longest / 4)
-    bound_waits(("events",), lock_timeout=longest / 4, statement_timeout=longest * 3 / 8)
+    bound_waits(lock_timeout=longest / 4, statement_timeout=longest * 3 / 8)
 
 
 class Cluster(cluster.Cluster):  # type: ignore[misc]

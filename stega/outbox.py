@@ -215,18 +215,21 @@ def _reach_databases() -> None:
 
 @contextmanager
 def _alone_at_last(entry: Any) -> Iterator[None]:
-    """Within it no other entry makes its last run; raises InTurn when one does. Gone with the worker's session."""
-    if entry.attempts < settings.TASK_MAX_ATTEMPTS - 1:
+    """Within it no other entry makes its last run; raises InTurn when one does. Gone with the worker's session.
+
+    Not behind a pooler, where a lock of a session stays behind.
+    """
+    if entry.attempts < settings.TASK_MAX_ATTEMPTS - 1 or settings.EVENTS_POOLED:
         yield
         return
-    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+    with connections["events"].cursor() as cursor:
         cursor.execute("select pg_try_advisory_lock(hashtext('stega last run'))")
         if not cursor.fetchone()[0]:
             raise InTurn(f"{entry.task} {entry.key} waits until another entry has made its last run")
     try:
         yield
     finally:
-        with suppress(DatabaseError, InterfaceError), connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        with suppress(DatabaseError, InterfaceError), connections["events"].cursor() as cursor:
             cursor.execute("select pg_advisory_unlock(hashtext('stega last run'))")
 
 

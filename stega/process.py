@@ -75,7 +75,8 @@ class Process:
     def run(self, *, until_idle: bool = False) -> None:
         """Work until `stop()`; with `until_idle`, until a step finds nothing. An outage at the start escapes."""
         name_connections(self.name, self.aliases)
-        bound_waits(self.aliases, lock_timeout=settings.HEALTHY_SECONDS / 3)
+        if "events" in self.aliases:
+            bound_waits(lock_timeout=settings.HEALTHY_SECONDS / 3)
         if self.heartbeat:
             self.heartbeat.start()
         try:
@@ -152,18 +153,17 @@ def name_connections(name: str, aliases: Iterable[str]) -> None:
         _connect_with(alias, application_name=name)
 
 
-def bound_waits(aliases: Iterable[str], **seconds: float) -> None:
-    """Let the server cut what takes longer, such as `lock_timeout=10.0`: a database that hangs is one that is away.
+def bound_waits(**seconds: float) -> None:
+    """Let the server of `events` cut what takes longer, such as `lock_timeout=10.0`: one that hangs is one away.
 
-    A pooler passes no such setting on: behind one it is a matter of the role (`alter role ... set lock_timeout`).
+    A pooler refuses such settings: behind one they are a matter of the role (`alter role ... set lock_timeout`).
     """
+    if settings.EVENTS_POOLED:
+        return
     words = " ".join(f"-c {name}={max(1, int(value * 1000))}" for name, value in seconds.items())
-    for alias in aliases:
-        if alias == "events" and settings.EVENTS_POOLED:
-            continue
-        options = connections[alias].settings_dict.get("OPTIONS", {}).get("options", "")
-        if not options.startswith(words):  # first, so that what the database's address says rules
-            _connect_with(alias, options=f"{words} {options}".rstrip())
+    options = connections["events"].settings_dict.get("OPTIONS", {}).get("options", "")
+    if not options.startswith(words):  # first, so that what the database's address says rules
+        _connect_with("events", options=f"{words} {options}".rstrip())
 
 
 def _connect_with(alias: str, **wanted: str) -> None:

@@ -396,7 +396,7 @@ def test_a_late_entry_is_charged_when_those_before_it_in_its_task_are_through(la
 def test_the_last_run_of_a_late_entry_is_not_made_beside_that_of_another(late):
     """The other may kill the worker of this one, as it may have done each time before."""
     OutboxEntry.objects.update(attempts=4)
-    with Session(servers.app.url(connections["default"].settings_dict["NAME"])) as other:
+    with Session(servers.events.url(connections["events"].settings_dict["NAME"])) as other:
         other.rows("select pg_advisory_lock(hashtext('stega last run'))")
         with pytest.raises(outbox.InTurn):
             outbox.perform(str(late.key))
@@ -411,7 +411,7 @@ def test_after_a_last_run_the_next_entry_has_its_turn(late):
     OutboxEntry.objects.update(attempts=4)
     outbox.perform(str(late.key))
 
-    with Session(servers.app.url(connections["default"].settings_dict["NAME"])) as other:
+    with Session(servers.events.url(connections["events"].settings_dict["NAME"])) as other:
         is_free = other.value("select pg_try_advisory_lock(hashtext('stega last run'))")
 
     assert is_free
