@@ -302,6 +302,18 @@ def _of_tickers(tickers: Tickers, log: Queues) -> Iterator[Problem]:
         yield Problem(Name.TICKER_DEAD, "ticker", text, remedy % command, Severity.CRITICAL)
 
 
+def is_unticked(queue: Queue, tickers: Tickers | None) -> bool:
+    """Whether nobody does for the queue what a ticker should: what ticker_dead says, about one queue and at once."""
+    patience = timedelta(seconds=settings.TICKER_DEAD_SECONDS)
+    if queue.is_paused:
+        return False
+    if tickers is None or not tickers.is_visible:
+        return _lacks_ticks(queue, patience)
+    silent = tickers.leader.silent_for if tickers.leader else None
+    hangs = silent is not None and silent > patience
+    return tickers.leader is None or hangs or _lacks_ticks(queue, patience)
+
+
 def _lacks_ticks(queue: Queue, patience: timedelta) -> bool:
     return not queue.is_paused and (queue.ticker_lag is None or queue.ticker_lag > queue.idle_period + patience)
 

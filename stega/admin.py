@@ -1,10 +1,9 @@
 from typing import Any, ClassVar
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from stega.models import OutboxEntry
 
@@ -30,23 +29,13 @@ class State(admin.SimpleListFilter):
 
 @admin.register(OutboxEntry)
 class OutboxEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """The outbox is a record of promises: it is read, and what was given up may be tried again."""
+    """The outbox is a record of promises: what was given up is tried again in the console, which records it."""
 
     list_display = ("created_at", "task", "key", "relayed_at", "done_at", "failed_at", "attempts")
     list_filter = (State, "task")
     search_fields = ("=key",)
     ordering = ("-created_at",)
     show_full_result_count = False
-    actions = ("try_again",)
-
-    @admin.action(description=_("Try again what was given up"), permissions=["retry"])
-    def try_again(self, request: HttpRequest, queryset: QuerySet[OutboxEntry]) -> None:
-        reopened = OutboxEntry.objects.reopen(queryset.values("pk"))
-        told = ngettext("%d entry will be tried again.", "%d entries will be tried again.", reopened) % reopened
-        self.message_user(request, told, messages.SUCCESS)
-
-    def has_retry_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.has_perm("stega.change_outboxentry"))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -6,6 +6,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from operations.models import Kind
+from operations.problems import Name
 from operations.targets import TARGETS
 
 _LISTS: Mapping[str, str] = {
@@ -17,6 +18,34 @@ _LISTS: Mapping[str, str] = {
     Kind.RETRY_ENTRIES: "operations:outbox",
     Kind.RUN_SCHEDULE: "operations:tasks",
 }
+
+_PAGES: Mapping[Name, str] = {
+    Name.POISON_MESSAGE: "dead_letters",
+    Name.ROTATION_BLOCKED: "queues",
+    Name.TICKER_DEAD: "tickers",
+    Name.WORKER_DEAD: "consumers",
+    Name.MEMBER_SILENT: "consumers",
+    Name.CLUSTER_DEAD: "tasks",
+    Name.CLUSTER_STUCK: "tasks",
+    Name.SCHEDULE_LATE: "tasks",
+    Name.OUTBOX_STUCK: "outbox",
+    Name.TASK_GIVEN_UP: "outbox",
+    Name.SMTP_DOWN: "ledger",
+    Name.SLACK_DOWN: "ledger",
+}
+_STATES: Mapping[Name, str] = {
+    Name.TASK_GIVEN_UP: "given_up",
+    Name.SMTP_DOWN: "pending",
+    Name.SLACK_DOWN: "pending",
+}
+
+
+def problem_address(name: Name) -> str:
+    """The page that shows what the problem is about; empty when there is no other than the overview."""
+    if name not in _PAGES:
+        return ""
+    address = reverse(f"operations:{_PAGES[name]}")
+    return f"{address}?{urlencode({'state': _STATES[name]})}" if name in _STATES else address
 
 
 def subject_address(kind: Kind | str, target: Mapping[str, str]) -> str:

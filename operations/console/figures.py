@@ -42,7 +42,7 @@ def figures(points: Points, span: str, now: datetime) -> list[Figure]:
     width = WIDTHS[span]
     rate = [_series(name, rates(values), width, fmean) for name, values in _named(points, EVENTS)]
     lag = [_series(name, values, width, max) for name, values in _named(points, LAG)]
-    fates = {"told": _("told"), "waiting": _("waiting"), "failed": _("failed")}
+    fates = {"told": _("told"), "waiting": _("waiting"), "failed": _("failures")}
     notices = [_series(label, points.get(f"{DELIVERIES}{fate}", []), width, fmean) for fate, label in fates.items()]
     return [
         _figure("rate", _("Rate"), _("events per second"), rate, start, now),

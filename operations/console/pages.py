@@ -23,7 +23,7 @@ from operations.dead_letters import FIRST, GroupKey
 from operations.facts import ledger, outbox, queues, tasks, tickers
 from operations.facts.reading import Question, Reading, read, read_all
 from operations.models import Kind, OperatorAction
-from operations.problems import problems
+from operations.problems import is_unticked, problems
 from operations.targets import COUNT_LIMIT, TARGETS
 from stega.pgque import client
 from tickets.models import Ticket
@@ -60,7 +60,10 @@ def overview(request: SignedInRequest) -> HttpResponse:
 
 @access.page(access.may_see)
 def queue_list(request: SignedInRequest) -> HttpResponse:
-    return show(request, "queues", {"queues": read(queues.question())})
+    readings = read_all({"queues": queues.question(), "tickers": tickers.question()})
+    known = readings["queues"].value.queues if readings["queues"].value else ()
+    unticked = {queue.name for queue in known if is_unticked(queue, readings["tickers"].value)}
+    return show(request, "queues", {**readings, "unticked": unticked})
 
 
 @access.page(access.may_see)

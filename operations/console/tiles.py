@@ -16,6 +16,7 @@ from operations.facts.queues import Queues
 from operations.facts.reading import Reading
 from operations.facts.tasks import Tasks
 from operations.facts.tickers import Tickers
+from operations.problems import is_unticked
 from operations.templatetags.console import NOTHING, amount, capped, span, trouble
 from stega import moments
 
@@ -32,7 +33,7 @@ class Tile:
 
 def tiles(facts: Facts) -> list[Tile]:
     return [
-        *_of_queues(facts.queues),
+        *_of_queues(facts.queues, facts.tickers),
         _of_outbox(facts.outbox),
         _of_ledger(facts.ledger),
         _of_tasks(facts.tasks),
@@ -40,7 +41,7 @@ def tiles(facts: Facts) -> list[Tile]:
     ]
 
 
-def _of_queues(reading: Reading[Queues]) -> Iterator[Tile]:
+def _of_queues(reading: Reading[Queues], tickers: Reading[Tickers]) -> Iterator[Tile]:
     found = reading.value
     if found is None:
         yield _away(_("Rate"), "queues", reading)
@@ -50,16 +51,24 @@ def _of_queues(reading: Reading[Queues]) -> Iterator[Tile]:
         return
     per_second = sum(queue.events_per_second or 0.0 for queue in found.queues)
     yield Tile(_("Rate"), amount(round(per_second, 1)), _("events per second"), _to("queues"))
-    waiting = max((each.waiting or timedelta() for each in found.consumers if not each.member), default=timedelta())
-    pending = sum(each.pending or 0 for each in found.consumers if not each.member)
-    behind = ngettext("%(count)s event behind", "%(count)s events behind", pending) % {"count": amount(pending)}
-    yield Tile(_("Lag"), span(waiting), behind, _to("consumers"))
+    yield _lag(found, tickers.value)
     letters = sum(queue.dead_letters for queue in found.queues)
     retries = sum(queue.retries for queue in found.queues)
     last = max((queue.last_dead_letter_at for queue in found.queues if queue.last_dead_letter_at), default=None)
     newest = _("newest %(moment)s") % {"moment": moments.ago(last, found.at)} if last else _("none")
     yield Tile(_("Dead letters"), capped(letters), newest, _to("dead_letters"), "bad" if letters else "")
     yield Tile(_("Retries"), capped(retries), _("wait to come again"), _to("retries"))
+
+
+def _lag(log: Queues, tickers: Tickers | None) -> Tile:
+    """What waits for a tick waits too: at most since the last one, which is told where no other will come."""
+    unticked = [queue for queue in log.queues if queue.events_after_tick and is_unticked(queue, tickers)]
+    ages = [each.waiting for each in log.consumers if not each.member] + [queue.ticker_lag for queue in unticked]
+    count = sum(each.behind or 0 for each in log.consumers if not each.member)
+    behind = ngettext("%(count)s event behind", "%(count)s events behind", count) % {"count": amount(count)}
+    more = f"{behind} · {_('no ticks')}" if unticked else behind
+    oldest = max((age for age in ages if age), default=timedelta())
+    return Tile(_("Lag"), span(oldest), more, _to("consumers"), "bad" if unticked else "")
 
 
 def _of_outbox(reading: Reading[Outbox]) -> Tile:

@@ -49,13 +49,19 @@ class Consumer:
     lag: timedelta | None
     """Age of the last finished tick."""
     pending: int | None
-    """Events after the cursor, as far as they are ticked."""
+    """Events between the cursor and the newest tick."""
     waiting: timedelta | None
     """How long the first tick after the cursor has waited; None when there is none."""
     last_seen: timedelta
     open_batch: int | None
     sessions: tuple[Session, ...] | None
     """The processes of its name on the events database; None when a pooler hides them, and for members."""
+    unticked: int = 0
+    """Events after the newest tick: they wait too, for a ticker first."""
+
+    @property
+    def behind(self) -> int | None:
+        return None if self.pending is None else self.pending + self.unticked
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +95,12 @@ def _ask() -> Queues:
     places = {(row["queue_name"], row["consumer_name"]): row for row in client.consumer_places()}
     blocked = rotation_blockers(queues, consumers, timedelta(seconds=2 * settings.PGQUE_MAINTENANCE_SECONDS))
     present = sessions("events") if sessions_are_visible() else None
+    unticked = {row["queue_name"]: row["ev_new"] or 0 for row in queues}
     return Queues(
         clock("events"),
         tuple(_queue(row, space[row["queue_name"]], blocked) for row in queues if row["queue_name"] in space),
         tuple(
-            _consumer(row, places[place], present)
+            _consumer(row, places[place], present, unticked.get(row["queue_name"], 0))
             for row in consumers
             if (place := (row["queue_name"], row["consumer_name"])) in places
         ),
@@ -122,7 +129,9 @@ def _queue(row: Mapping[str, Any], space: Mapping[str, Any], blocked: Mapping[st
     )
 
 
-def _consumer(row: Mapping[str, Any], place: Mapping[str, Any], present: tuple[Session, ...] | None) -> Consumer:
+def _consumer(
+    row: Mapping[str, Any], place: Mapping[str, Any], present: tuple[Session, ...] | None, unticked: int
+) -> Consumer:
     is_member = place["role"] == "coop_member"
     name, _, member = row["consumer_name"].rpartition(".") if is_member else (row["consumer_name"], "", None)
     seen = None if is_member or present is None else tuple(each for each in present if each.application == name)
@@ -137,4 +146,5 @@ def _consumer(row: Mapping[str, Any], place: Mapping[str, Any], present: tuple[S
         last_seen=row["last_seen"],
         open_batch=row["current_batch"],
         sessions=seen,
+        unticked=unticked,
     )

@@ -15,8 +15,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from notifications.models import Delivery
+from operations.console.addresses import problem_address
 from operations.dead_letters import GroupKey
 from operations.facts.reading import COUNT_LIMIT, Reading, Trouble
+from operations.problems import Problem
 from operations.ways import Way
 from stega import moments
 
@@ -81,8 +83,8 @@ def when(value: datetime) -> dict[str, Any]:
 
 @register.filter
 def clock(value: datetime) -> str:
-    """The time of day where the reader is."""
-    return date_format(timezone.localtime(value), "TIME_FORMAT")
+    """The time of day where the reader is, in 24 hours as under "As of"."""
+    return date_format(timezone.localtime(value), "H:i")
 
 
 @register.simple_tag
@@ -94,6 +96,11 @@ def trouble(reading: Reading[Any]) -> str:
 @register.filter
 def reader_state(state: str) -> str:
     return str(READER_STATES[state])
+
+
+@register.filter
+def problem_url(problem: Problem) -> str:
+    return problem_address(problem.name)
 
 
 @register.simple_tag

@@ -11,7 +11,9 @@ from django.utils.http import urlencode
 
 from notifications.models import Channel, Delivery, State
 from operations import sampling
+from operations.console.addresses import problem_address
 from operations.models import Kind, OperatorAction, Sample
+from operations.problems import Name
 from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import client
@@ -182,6 +184,45 @@ def test_a_ticket_leads_to_its_events_and_back(page, customer, agent, product, l
     assert TicketEvent.objects.filter(ticket=ticket).count() == len(entries) == 2
     assert all(reverse("operations:event", args=[entry.key]) in text for entry in entries)
     assert ticket.get_absolute_url() in text
+
+
+def test_a_queue_that_nobody_ticks_is_not_said_to_run(page, queue):
+    client.insert_event(queue, "ticket.welcome", {}, str(uuid.uuid4()))
+
+    text = page("queues")
+
+    assert '<span class="badge critical">no ticks</span>' in text
+    assert '<span class="badge good">' not in text
+
+
+def test_a_queue_with_a_ticker_runs(page, queue):
+    with connections["events"].cursor() as cursor:
+        cursor.execute("select pg_advisory_lock(hashtext('stega'), hashtext('ticker'))")
+        cursor.execute("select pg_advisory_lock(hashtext('stega term'), 1)")
+    tick(queue)
+
+    text = page("queues")
+
+    connections["events"].close()
+    assert '<span class="badge good">runs</span>' in text
+
+
+@in_both_languages
+def test_a_problem_bears_the_name_of_its_heading_in_the_handbook(page, queue, language):
+    text = page("overview")
+
+    assert f'<a href="{reverse("operations:tickers")}">ticker_dead</a>' in text
+
+
+@pytest.mark.parametrize("name", Name)
+def test_a_problem_leads_to_a_page_that_there_is(as_user, viewer, name):
+    address = problem_address(name)
+
+    assert not address or as_user(viewer).get(address).status_code == 200
+
+
+def test_new_dead_letters_lead_to_their_page():
+    assert problem_address(Name.POISON_MESSAGE) == reverse("operations:dead_letters")
 
 
 def test_a_ticket_that_is_not_there_is_not_found(page):

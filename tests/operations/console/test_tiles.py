@@ -1,0 +1,53 @@
+"""operations/console/tiles.py: what the figures of the overview say of facts."""
+
+from dataclasses import replace
+
+import pytest
+
+from operations.console.tiles import tiles
+from tests.operations.facts_of import HOUR, NOW, QUEUE, QUEUES, SECOND, TICKERS, WORKER, facts
+
+NOBODY = replace(TICKERS, leader=None)
+HANGING = replace(TICKERS, leader=replace(TICKERS.leader, silent_for=60 * SECOND))
+HIDDEN = replace(TICKERS, is_visible=False, leader=None)
+
+
+def lag_of(tickers, **queue):
+    """The tile, with 7 events after the newest tick and 3 before it."""
+    queue = replace(QUEUE, events_after_tick=7, **queue)
+    reader = replace(WORKER, pending=3, unticked=7, waiting=2 * SECOND)
+    told = facts(tickers=tickers, queues=replace(QUEUES, queues=(queue,), consumers=(reader,)))
+    return next(tile for tile in tiles(told) if tile.label == "Lag")
+
+
+def test_events_that_are_not_ticked_are_behind_too():
+    lag = lag_of(TICKERS, ticker_lag=3 * SECOND)
+
+    assert (lag.figure, lag.more, lag.tone) == ("2.0 s", "10 events behind", "")
+
+
+@pytest.mark.parametrize("tickers", [NOBODY, HANGING])
+def test_events_that_nobody_ticks_wait_since_the_last_tick(tickers):
+    lag = lag_of(tickers, ticker_lag=30 * SECOND)
+
+    assert (lag.figure, lag.more, lag.tone) == ("30 s", "10 events behind · no ticks", "bad")
+
+
+def test_behind_a_pooler_the_time_since_the_last_tick_tells_whether_a_ticker_works():
+    dead, alive = lag_of(HIDDEN, ticker_lag=HOUR), lag_of(HIDDEN, ticker_lag=SECOND)
+
+    assert (dead.figure, dead.tone, alive.figure, alive.tone) == ("1 h", "bad", "2.0 s", "")
+
+
+def test_a_queue_that_is_ticked_from_outside_needs_no_ticker():
+    assert lag_of(NOBODY, ticker_lag=HOUR, is_paused=True).tone == ""
+
+
+def test_a_ticker_that_never_ticked_a_queue_does_not_break_the_figure():
+    assert lag_of(NOBODY, ticker_lag=None).figure == "2.0 s"
+
+
+def test_an_idle_queue_waits_for_nothing():
+    told = facts(tickers=NOBODY, queues=replace(QUEUES, at=NOW, queues=(replace(QUEUE, ticker_lag=HOUR),)))
+
+    assert next(tile for tile in tiles(told) if tile.label == "Lag").figure == "0.00 s"
