@@ -11,7 +11,7 @@ DOCUMENTS = sorted(
     for path in ROOT.rglob("*.md")
     if not any(part.startswith(".") or part in ("upstream", "staticfiles") for part in path.relative_to(ROOT).parts)
 )
-TRANSLATED = ["architecture.md", "events.md", "guide.md", "operations.md"]
+TRANSLATED = ["architecture.md", "console.md", "events.md", "guide.md", "operations.md"]
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
