@@ -12,7 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.utils import timezone, translation
 from django.utils.crypto import constant_time_compare
-from prometheus_client import exposition
+from prometheus_client import CollectorRegistry, exposition
 
 from operations import facts, metrics
 from operations.facts import databases
@@ -23,7 +23,8 @@ from stega.checks import ALIASES
 
 OK = "ok"
 LOOPBACK = {"127.0.0.1", "::1"}
-FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
+FORWARDED = ("HTTP_FORWARDED", "HTTP_VIA", "HTTP_X_REAL_IP")
+FORWARDED_PREFIX = "HTTP_X_FORWARDED_"
 SHARED_SECONDS = 1.0
 """How long the databases' answers serve every asker: strangers may ask as often as they like."""
 
@@ -68,9 +69,17 @@ def metrics_view(request: HttpRequest) -> HttpResponse:
     if refusal:
         return refusal
     told, now = facts.gather(), timezone.now()
-    encode, content_type = exposition.choose_encoder(request.headers.get("Accept", ""))
+    encode, content_type = _encoder(request.headers.get("Accept", ""))
     text = encode(metrics.registry(told, problems(told, now), now))
     return HttpResponse(text, content_type=content_type)
+
+
+def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    """The format that the scraper asks for; the default one when what it asks for is none."""
+    try:
+        return exposition.choose_encoder(accept)
+    except (TypeError, ValueError):  # of a version that is no number
+        return exposition.choose_encoder("")
 
 
 def _refusal(request: HttpRequest) -> HttpResponse | None:
@@ -79,10 +88,16 @@ def _refusal(request: HttpRequest) -> HttpResponse | None:
         if constant_time_compare(given, f"Bearer {settings.STEGA_METRICS_TOKEN}"):
             return None
         return HttpResponse("token needed\n", status=401, headers={"WWW-Authenticate": "Bearer"})
-    is_local = request.META.get("REMOTE_ADDR") in LOOPBACK and not any(name in request.META for name in FORWARDED)
-    if settings.DEBUG or is_local:
+    if settings.DEBUG or (request.META.get("REMOTE_ADDR") in LOOPBACK and not _may_be_forwarded(request)):
         return None
     return HttpResponse("set STEGA_METRICS_TOKEN to ask from another machine\n", status=403)
+
+
+def _may_be_forwarded(request: HttpRequest) -> bool:
+    """Whether somebody else may speak through a client of this machine: no proxy has to say that it is one."""
+    if settings.STEGA_BEHIND_PROXY:
+        return True
+    return any(name in FORWARDED or name.startswith(FORWARDED_PREFIX) for name in request.META)
 
 
 def _checks(told: dict[str, Reading[Database]]) -> dict[str, str]:

@@ -72,7 +72,8 @@ SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True
 SECURE_HSTS_SECONDS = 31_536_000 if _https else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _https
-if env.boolean("STEGA_BEHIND_PROXY", False):  # trust X-Forwarded-Proto: only behind a proxy that always sets it
+STEGA_BEHIND_PROXY = env.boolean("STEGA_BEHIND_PROXY", False)
+if STEGA_BEHIND_PROXY:  # trust X-Forwarded-Proto: only behind a proxy that always sets it
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {

@@ -108,6 +108,11 @@ def test_a_probe_takes_no_posts(client, path):
         ("", {"REMOTE_ADDR": "::1"}, 200),
         ("", STRANGER, 403),
         ("", {"headers": {"x-forwarded-for": "203.0.113.9"}}, 403),
+        ("", {"headers": {"x-forwarded-proto": "https"}}, 403),
+        ("", {"headers": {"x-forwarded-host": "help.example.com"}}, 403),
+        ("", {"headers": {"x-real-ip": "203.0.113.9"}}, 403),
+        ("", {"headers": {"forwarded": "for=203.0.113.9"}}, 403),
+        ("", {"headers": {"via": "1.1 proxy"}}, 403),
         ("", {"REMOTE_ADDR": ""}, 403),
         ("s3cret", {}, 401),
         ("s3cret", {"headers": {"authorization": "Bearer wrong"}}, 401),
@@ -120,6 +125,37 @@ def test_metrics_are_for_the_holder_of_the_token_or_this_machine(client, setting
     settings.STEGA_METRICS_TOKEN = token
 
     assert client.get("/metrics", **request_of).status_code == status
+
+
+@pytest.mark.parametrize(("token", "status"), [("", 403), ("s3cret", 200)])
+def test_behind_a_proxy_that_says_nothing_of_itself_metrics_are_for_the_holder_of_the_token(
+    client, settings, token, status
+):
+    settings.DEBUG, settings.STEGA_BEHIND_PROXY, settings.STEGA_METRICS_TOKEN = False, True, token
+
+    assert client.get("/metrics", headers={"authorization": f"Bearer {token}"}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("accept", "format_of"),
+    [
+        ("text/plain;version=x", "text/plain"),
+        ("text/plain;version=", "text/plain"),
+        ("application/openmetrics-text;version=x.y", ""),
+        ("application/openmetrics-text;version=1.0.0;escaping=none", ""),
+        ("application/openmetrics-text;version=1.0.0", "application/openmetrics-text"),
+        ("application/openmetrics-text;version=9.9.9", ""),
+        ("nonsense;;=;,", "text/plain"),
+        ("text/plain;version=1.0.0;escaping=no-such", ""),
+        ("é", "text/plain"),
+    ],
+)
+def test_a_scrape_is_answered_in_some_format_whatever_it_accepts(client, accept, format_of):
+    response = client.get("/metrics", headers={"accept": accept})
+
+    assert response.status_code == 200
+    assert response["Content-Type"].startswith(format_of)
+    assert b"stega_database_up" in response.content
 
 
 def test_a_scrape_tells_of_queues_and_problems_by_name(client, queue):
