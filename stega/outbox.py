@@ -26,7 +26,7 @@ from stega import logs
 from stega.bounded import BoundedCaller
 from stega.models import OutboxEntry
 from stega.outages import is_outage
-from stega.text import clean, trace
+from stega.text import clean, told, trace
 
 logger = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ def _run(entry: Any) -> dict[str, Any]:
             raise
         if not _give_up(entry, error):
             raise
-        return {"failed": clean(repr(error), 500)}
+        return {"failed": told(error)}
     OutboxEntry.objects.filter(pk=entry.pk).update(done_at=Now(), failed_at=None)
     logger.info("Task %s is done", entry.task)
     return result
@@ -252,5 +252,5 @@ def _give_up(entry: Any, error: Exception) -> bool:
     """Count a fault of the task's own; true when it was the last one allowed."""
     logger.error("Task %s of entry %s failed\n%s", entry.task, entry.key, trace(error))
     entries = OutboxEntry.objects.filter(pk=entry.pk)
-    entries.update(attempts=F("attempts") + (0 if entry.is_counted else 1), last_error=clean(repr(error), 500))
+    entries.update(attempts=F("attempts") + (0 if entry.is_counted else 1), last_error=told(error))
     return bool(entries.filter(attempts__gte=settings.TASK_MAX_ATTEMPTS).update(failed_at=Now()))

@@ -3,6 +3,10 @@
 import re
 import traceback
 import unicodedata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MOST_CAUSES = 10
 
 _UNSEEN = {"Cc", "Cf", "Cn", "Cs", "Zl", "Zp", "Zs"}
 # Letters and marks by category, and yet blank: fillers, the blank Braille pattern, joiners, variation selectors.
@@ -32,14 +36,35 @@ def clean(text: str, limit: int) -> str:
     return kept if len(kept) <= limit else kept[: limit - 1] + "…"
 
 
-def told_by(error: BaseException) -> str:
-    """What people may read of an error: a database's own sentence, without the rows, hints and code that it quotes
-    after it; of any other error its kind alone.
-    """
-    diagnosis = getattr(error.__cause__, "diag", None)
-    return one_line(getattr(diagnosis, "message_primary", None) or type(error).__name__)
+def told(error: BaseException) -> str:
+    """What the error is and where it came about, without its words: they may quote what a stranger wrote."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if _is_own(Path(frame.filename))]
+    place = "".join(f" at {_shown(frame.filename)}:{frame.lineno}" for frame in (own or frames)[-1:])
+    return f"{_kind(error)}{place}"
 
 
 def trace(error: BaseException) -> str:
-    """The error's traceback, clean: an error may quote what a stranger wrote."""
-    return clean("".join(traceback.format_exception(error)), 10_000)
+    """The error's traceback and those of its causes, without their words, as `told` does."""
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain and len(chain) < MOST_CAUSES:
+        chain.append(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    blocks = ["".join([*traceback.format_tb(each.__traceback__), _kind(each)]) for each in reversed(chain)]
+    return clean("\nwhich led to\n".join(blocks), 10_000)
+
+
+def _kind(error: BaseException) -> str:
+    """The class, with the database's SQLSTATE."""
+    sqlstate = getattr(error, "sqlstate", None) or getattr(error.__cause__, "sqlstate", None)
+    return type(error).__name__ + (f" {sqlstate}" if sqlstate else "")
+
+
+def _is_own(file: Path) -> bool:
+    return file.is_relative_to(ROOT) and "site-packages" not in file.parts
+
+
+def _shown(name: str) -> str:
+    file = Path(name)
+    return str(file.relative_to(ROOT)) if _is_own(file) else file.name

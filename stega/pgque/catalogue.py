@@ -120,6 +120,26 @@ def check(event_type: str, payload: Mapping[str, Any]) -> None:
 
 def _check_fields(fields: Mapping[str, type | tuple[type, ...]], payload: Mapping[str, Any], what: str) -> None:
     for name, expected in fields.items():
-        value = payload.get(name)
-        if name not in payload or not isinstance(value, expected) or isinstance(value, bool):
-            raise BadPayload(f"{what} needs {name}, not {value!r}" if name in payload else f"{what} lacks {name}")
+        if name not in payload:
+            raise BadPayload(f"{what} lacks {name}")
+        value = payload[name]
+        if not isinstance(value, expected) or isinstance(value, bool):
+            found = _JSON_NAMES.get(type(value), type(value).__name__)
+            raise BadPayload(f"{what} needs {name} as {_named(expected)}, not {found}")
+
+
+_JSON_NAMES: Mapping[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    dict: "object",
+    list: "array",
+    type(None): "null",
+}
+
+
+def _named(expected: type | tuple[type, ...]) -> str:
+    """JSON's words for the types: a value itself may be about a person, and is never told."""
+    kinds = expected if isinstance(expected, tuple) else (expected,)
+    return " or ".join(_JSON_NAMES[kind] for kind in kinds)

@@ -23,7 +23,7 @@ from stega.pgque.listener import Listener
 from stega.pgque.message import Handler, Rejected, RetryLater, key_of, message_of, retry_delay
 from stega.pgque.touching import Toucher
 from stega.process import Process, TryAgain
-from stega.text import clean, trace
+from stega.text import clean, told, trace
 
 logger = logging.getLogger(__name__)
 
@@ -217,7 +217,7 @@ class Consumer(Process):
             if is_outage(error):
                 raise
             logger.error("Handler of %s failed on event %d\n%s", event.type, event.id, trace(error))
-            return self._failed(event, repr(error), retry_delay(event.retry_count, random.random()))
+            return self._failed(event, told(error), retry_delay(event.retry_count, random.random()))
 
     def _handler(self, event_type: str) -> Handler | None:
         """The handler; None when the catalogue gives the type to others. Raises Rejected when nobody knows it."""
@@ -253,7 +253,7 @@ class Consumer(Process):
         except client.BatchGone:
             acked = 0
         except DatabaseError as error:
-            raise TryAgain(f"batch {progress.batch_id} cannot be finished: {error}") from error
+            raise TryAgain(f"batch {progress.batch_id} cannot be finished: {told(error)}") from error
         if not acked:
             logger.warning("%s lost batch %d to another member", self.name, progress.batch_id)
         if progress.was_left_open:

@@ -74,7 +74,7 @@ def message_of(event: client.Event, batch_id: int) -> Message:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:20]} is too large a number")
+        raise ValueError("a number is too large")
     return number
 
 
