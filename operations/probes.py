@@ -7,6 +7,7 @@ name that no visitor would use, without TLS or a session.
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
@@ -15,9 +16,10 @@ from django.utils.crypto import constant_time_compare
 from prometheus_client import CollectorRegistry, exposition
 
 from operations import facts, metrics
-from operations.facts import databases
+from operations.facts import databases, queues
 from operations.facts.databases import Database
-from operations.facts.reading import Reading, read_all
+from operations.facts.queues import Queues
+from operations.facts.reading import Question, Reading, Trouble, read_all
 from operations.problems import problems
 from stega.checks import ALIASES
 
@@ -53,7 +55,7 @@ def livez(request: HttpRequest) -> HttpResponse:
 
 
 def readyz(request: HttpRequest) -> HttpResponse:
-    """All that Stega needs: three databases, migrations, the event log's engine. 503 when one of them is not well."""
+    """All that Stega needs: three databases, migrations, event log. 503 when one of them is not well."""
     return _answer(_checks(_latest()))
 
 
@@ -100,14 +102,25 @@ def _may_be_forwarded(request: HttpRequest) -> bool:
     return any(name in FORWARDED or name.startswith(FORWARDED_PREFIX) for name in request.META)
 
 
-def _checks(told: dict[str, Reading[Database]]) -> dict[str, str]:
+def _checks(told: dict[str, Reading[Any]]) -> dict[str, str]:
     events = told["events"].value
     engine = "unknown" if events is None else OK if events.engine and events.engine.is_current else "mismatch"
     return {
-        **{alias: _database(reading) for alias, reading in told.items()},
+        **{alias: _database(told[alias]) for alias in ALIASES},
         "migrations": _migrations([told["default"], told["jobs"]]),
         "engine": engine,
+        "queues": _queues(told["queues"], is_known=events is not None),
     }
+
+
+def _queues(reading: Reading[Queues], *, is_known: bool) -> str:
+    """Whether the event log's tables answer, which a lock may prevent while its server is well.
+
+    What the role may not ask, or is not installed, is the engine's matter.
+    """
+    if not is_known:
+        return "unknown"
+    return str(reading.trouble) if reading.trouble in (Trouble.SILENT, Trouble.UNREACHABLE) else OK
 
 
 def _database(reading: Reading[Database]) -> str:
@@ -134,14 +147,15 @@ class _Shared:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._told: dict[str, Reading[Database]] = {}
+        self._told: dict[str, Reading[Any]] = {}
         self._until = 0.0
 
-    def latest(self) -> dict[str, Reading[Database]]:
+    def latest(self) -> dict[str, Reading[Any]]:
         with self._lock:
             if time.monotonic() >= self._until or not settings.FACTS_SECONDS:
                 databases.known_migrations()
-                self._told = read_all({alias: databases.question(alias) for alias in ALIASES})
+                questions: dict[str, Question[Any]] = {alias: databases.question(alias) for alias in ALIASES}
+                self._told = read_all(questions | {"queues": queues.question()})
                 self._until = time.monotonic() + SHARED_SECONDS
             return self._told
 

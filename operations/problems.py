@@ -210,10 +210,36 @@ def _missing(facts: Facts) -> Iterator[Problem]:
                 Name.FACTS_MISSING,
                 subject,
                 _("The %(alias)s database did not tell about: %(subject)s (%(trouble)s).")
-                % {"alias": reading.alias, "subject": subject, "trouble": reading.trouble},
-                _("See that it is migrated, not overloaded, and that the role may read it."),
-                Severity.WARNING,
+                % {"alias": reading.alias, "subject": _told_subject(subject), "trouble": _TROUBLES[reading.trouble]()},
+                _("See that no lock holds it up, that it is migrated, not overloaded, and that the role may read it."),
+                _severity_of(reading),
             )
+
+
+_TROUBLES = {
+    Trouble.UNREACHABLE: lambda: _("it cannot be reached"),
+    Trouble.SILENT: lambda: _("no answer in time"),
+    Trouble.UNPREPARED: lambda: _("a table or function is missing"),
+    Trouble.REFUSED: lambda: _("the question was refused"),
+}
+
+
+def _told_subject(source: str) -> str:
+    """The source as the console's pages name it."""
+    pages = {
+        "queues": _("Queues"),
+        "tickers": _("Tickers"),
+        "tasks": _("Tasks"),
+        "outbox": _("Outbox"),
+        "ledger": _("Ledger"),
+    }
+    return pages.get(source) or _("the state of its server")
+
+
+def _severity_of(missing: Reading[object]) -> Severity:
+    """Where the tables of `events` do not answer, consumers get no answer either, and nobody is told anything."""
+    is_stuck = missing.alias == "events" and missing.trouble in (Trouble.SILENT, Trouble.UNREACHABLE)
+    return Severity.CRITICAL if is_stuck else Severity.WARNING
 
 
 def _of_queues(log: Queues) -> Iterator[Problem]:

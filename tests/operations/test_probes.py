@@ -6,11 +6,13 @@ import pytest
 from django.db import connections
 from prometheus_client.parser import text_string_to_metric_families
 
+from operations.facts import reading
 from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import client as event_log
 from tests.support import servers
 from tests.support.event_log import tick
+from tests.support.sessions import Session
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
 
@@ -46,7 +48,7 @@ def test_readyz_names_everything_that_is_well(client):
     response = client.get("/readyz")
 
     assert response.status_code == 200
-    assert checks(response) == dict.fromkeys(["default", "jobs", "events", "migrations", "engine"], "ok")
+    assert checks(response) == dict.fromkeys(["default", "jobs", "events", "migrations", "engine", "queues"], "ok")
 
 
 def test_readyz_names_the_database_that_is_down_and_nothing_that_would_help_a_stranger(client, jobs_down):
@@ -59,6 +61,7 @@ def test_readyz_names_the_database_that_is_down_and_nothing_that_would_help_a_st
         "events": "ok",
         "migrations": "unknown",
         "engine": "ok",
+        "queues": "ok",
     }
     told = response.content.decode()
     assert [word for word in ("127.0.0.1", "localhost", "connection", "postgresql", "refused") if word in told] == []
@@ -88,6 +91,26 @@ def test_readyz_names_an_engine_of_another_version(client, monkeypatch):
     monkeypatch.setattr("stega.pgque.bootstrap.engine_is_current", lambda: False)
 
     assert checks(client.get("/readyz"))["engine"] == "mismatch"
+
+
+@pytest.fixture
+def facts_in_time(settings):
+    """Facts are asked on threads of their own, within a limit; their connections end with the test."""
+    settings.FACTS_SECONDS = 0.9
+    yield
+    for caller in reading._callers.values():
+        caller.call(connections.close_all, seconds=5)
+
+
+def test_readyz_names_tables_of_the_event_log_that_a_lock_holds_up(client, queue, facts_in_time):
+    database = str(connections["events"].settings_dict["NAME"])
+
+    with Session(servers.events.url(database)) as holder:
+        holder.rows("lock table pgque.queue in access exclusive mode")
+        response = client.get("/readyz")
+
+    assert response.status_code == 503
+    assert (checks(response)["events"], checks(response)["queues"]) == ("ok", "silent")
 
 
 def test_a_probe_is_answered_whatever_host_it_names_and_without_tls(client, settings):

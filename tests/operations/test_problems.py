@@ -186,6 +186,25 @@ def test_a_database_that_is_down_is_one_problem_and_not_one_per_source():
     assert [problem.name for problem in problems(facts(**away), NOW)] == [Name.EVENTS_DOWN]
 
 
+@pytest.mark.parametrize("source", ["queues", "tickers"])
+@pytest.mark.parametrize(
+    ("trouble", "severity"), [(Trouble.SILENT, Severity.CRITICAL), (Trouble.REFUSED, Severity.WARNING)]
+)
+def test_tables_of_events_that_give_no_answer_are_critical(source, trouble, severity):
+    (found,) = problems(facts(**{source: trouble}), NOW)
+
+    assert (found.name, found.severity) == (Name.FACTS_MISSING, severity)
+
+
+@pytest.mark.parametrize("source", ["queues", "tickers", "tasks", "outbox", "ledger", "events"])
+def test_what_is_missing_is_told_in_words_and_not_in_ours(source):
+    with translation.override("pt-br"):
+        told = [problems(facts(**{source: trouble}), NOW)[0].text for trouble in Trouble]
+
+    ours = [source + ":", f": {source}", "database ", *(f"({trouble})" for trouble in Trouble)]
+    assert [word for word in ours for text in told if word in text] == []
+
+
 def test_critical_problems_come_first():
     spoilt = {"queues": log(queue={"new_dead_letters": 1}), "tickers": replace(TICKERS, leader=None)}
 
