@@ -97,11 +97,13 @@ def seconds(duration: timedelta) -> str:
 
 
 def _of_databases(facts: Facts) -> Iterator[Problem]:
+    told: set[tuple[object, ...]] = set()
     for alias, reading in facts.databases.items():
         if reading.trouble in (Trouble.UNREACHABLE, Trouble.SILENT):
             yield _down(alias, reading.trouble)
         elif reading.value:
             yield from _of_database(reading.value)
+            yield from _of_transaction(reading.value, told)
 
 
 def _down(alias: str, trouble: Trouble) -> Problem:
@@ -150,9 +152,14 @@ def _of_database(database: Database) -> Iterator[Problem]:
     yield from _of_server(database)
 
 
-def _of_server(database: Database) -> Iterator[Problem]:
+def _of_transaction(database: Database, told: set[tuple[object, ...]]) -> Iterator[Problem]:
+    """Once for each transaction, though every alias of a server that they share tells of it."""
     oldest = database.oldest_transaction
-    if oldest and oldest.age > timedelta(seconds=settings.OLD_TRANSACTION_SECONDS):
+    if oldest is None:
+        return
+    identity = (oldest.pid, oldest.application, oldest.database, oldest.began)
+    if oldest.age > timedelta(seconds=settings.OLD_TRANSACTION_SECONDS) and identity not in told:
+        told.add(identity)
         yield Problem(
             Name.OLD_TRANSACTION,
             database.alias,
@@ -165,6 +172,9 @@ def _of_server(database: Database) -> Iterator[Problem]:
             _end(oldest),
             Severity.WARNING,
         )
+
+
+def _of_server(database: Database) -> Iterator[Problem]:
     if abs(database.clock_skew) > timedelta(seconds=settings.CLOCK_SKEW_SECONDS):
         yield Problem(
             Name.CLOCK_SKEW,

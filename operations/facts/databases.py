@@ -25,6 +25,8 @@ class Transaction:
     application: str
     database: str
     age: timedelta
+    began: datetime
+    """By its server's clock; with the rest but the age it tells this transaction from any other, on any server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,11 @@ def _ask(alias: str) -> Database:
 def _oldest_transaction(alias: str) -> Transaction | None:
     """Of the whole server: each holds back what every database may clean up or rotate."""
     statement = """
-        select pid, application_name, datname, clock_timestamp() - xact_start
+        select pid, application_name, datname, clock_timestamp() - xact_start, xact_start
         from pg_stat_activity
         where xact_start is not null and pid <> pg_backend_pid() and backend_type in ('client backend', 'walsender')
         union all
-        select 0, gid, database, clock_timestamp() - prepared from pg_prepared_xacts
+        select 0, gid, database, clock_timestamp() - prepared, prepared from pg_prepared_xacts
         order by 4 desc
         limit 1
     """

@@ -74,7 +74,7 @@ POOLED = replace(DATABASE, alias="events", is_pooled=True)
 WITHOUT_ENGINE = replace(DATABASE, alias="events", engine=Engine(None, None, False))
 SILENT = replace(MEMBER, last_seen=3 * HOUR)
 LATE = schedules(outbox_sweep=NOW - 301 * SECOND)
-OLD = Transaction(12, "psql", "app", 601 * SECOND)
+OLD = Transaction(12, "psql", "app", 601 * SECOND, NOW)
 
 
 @pytest.mark.parametrize(
@@ -211,6 +211,24 @@ def test_critical_problems_come_first():
     found = problems(facts(**spoilt), NOW)
 
     assert [problem.severity for problem in found] == [Severity.CRITICAL, Severity.WARNING]
+
+
+def test_a_transaction_of_a_server_that_all_share_is_one_problem():
+    shared = {
+        alias: replace(DATABASE, alias=alias, oldest_transaction=replace(OLD, age=OLD.age + number * SECOND))
+        for number, alias in enumerate(("default", "jobs"))
+    }
+
+    assert [problem.subject for problem in problems(facts(**shared), NOW)] == ["default"]
+
+
+def test_two_transactions_of_two_servers_are_two_problems():
+    apart = {
+        alias: replace(DATABASE, alias=alias, oldest_transaction=replace(OLD, began=NOW - number * SECOND))
+        for number, alias in enumerate(("default", "jobs"))
+    }
+
+    assert [problem.subject for problem in problems(facts(**apart), NOW)] == ["default", "jobs"]
 
 
 def test_a_prepared_transaction_is_ended_by_its_name_and_not_by_a_process():
