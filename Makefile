@@ -46,7 +46,7 @@ bench-console: $(VENV) ## measure the queries of the console's pages; ROWS=10000
 soak-engine: $(VENV) ## run the event log engine beside an old transaction; SECONDS_OF_SOAK=60 for less than 10 minutes
 	@exec $(PYTHON) -m tests.bench.soak $(SECONDS_OF_SOAK)
 
-chaos: $(VENV) ## kill processes and restart databases while events flow, and count what is lost; SECONDS_OF_CHAOS=180 CHAOS_SEED=...
+chaos: $(VENV) ## kill processes and restart databases while events flow, and count what is lost; faults for SECONDS_OF_CHAOS=180, and until all is told
 	@exec $(PYTHON) -m tests.chaos
 
 fmt: $(VENV) ## format the code and repair what the linter can

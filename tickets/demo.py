@@ -117,7 +117,7 @@ STORIES = (
 def seed() -> bool:
     """Make what is missing; true when the tickets were. One transaction on `default`. Tells nobody.
 
-    The Slack webhook of the demo product follows STEGA_BASE_URL as long as it points at a development inbox.
+    The Slack webhook of Demo Shop follows STEGA_BASE_URL as long as it points at a development inbox.
     """
     with transaction.atomic(using="default"), outbox.silence():
         people = {role: _person(role) for role in Role}

@@ -26,7 +26,7 @@ DEMO_USERS = ("customer", "agent", "admin")
 DEMO = """Sign in as customer, agent or admin; the password is demo.
 Things to try:
   - Sign in as customer for the first time, then look at {address}/dev/inbox/: one welcome mail.
-  - Open a ticket of priority critical on the demo product and leave it: its alert arrives there within three minutes.
+  - Open a ticket of priority critical for the product Demo Shop and leave it: its alert arrives within three minutes.
 """
 
 
