@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from accounts.middleware import time_zone
@@ -79,7 +80,7 @@ def comment_added(message: Message) -> list[Notice]:
     writer_id, comment_id = message.payload["author_id"], message.payload["comment_id"]
     concerned = {user_id for user_id in (ticket.author_id, ticket.assignee_id) if user_id not in (writer_id, None)}
     notices = []
-    for user in User.objects.filter(pk__in=concerned).order_by("pk"):
+    for user in _people().filter(pk__in=concerned).order_by("pk"):
         text = comment_text(comment_id, user.pk)
         seen = Circumstances(_concern(user, ticket), actor=_name(writer_id), comment=text or "")
         unreadable = gettext_noop("The comment is gone, or not for this person") if text is None else ""
@@ -120,7 +121,7 @@ def _ticket(message: Message) -> TicketAudience | None:
 
 def _user(message: Message, user_id: int | None) -> list[User]:
     """The user as a list of one; empty when there is none, or none any more."""
-    users = list(User.objects.filter(pk=user_id)) if user_id is not None else []
+    users = list(_people().filter(pk=user_id)) if user_id is not None else []
     if user_id is not None and not users:
         logger.info("%s: user %s is gone and not told", message.type, user_id)
     return users
@@ -128,7 +129,7 @@ def _user(message: Message, user_id: int | None) -> list[User]:
 
 def _name(user_id: int | None) -> str:
     """The name of who did it; empty when that was Stega, or is nobody any more."""
-    user = User.objects.filter(pk=user_id).first() if user_id is not None else None
+    user = _people().filter(pk=user_id).first() if user_id is not None else None
     return str(user) if user else ""
 
 
@@ -143,8 +144,15 @@ def _open_for(ticket: TicketAudience) -> timedelta | None:
     return ticket.sla_breached_at - ticket.opened_at if ticket.sla_breached_at else None
 
 
+def _people() -> QuerySet[User]:
+    """Users without their passwords: the workers' database roles may read no more columns than these."""
+    return User.objects.only(
+        *("username", "display_name", "email", "role", "is_active", "language", "time_zone"),
+    )
+
+
 def _admins() -> list[User]:
-    return list(User.objects.filter(role=Role.ADMIN, is_active=True).order_by("pk"))
+    return list(_people().filter(role=Role.ADMIN, is_active=True).order_by("pk"))
 
 
 def _unreachable(user: User) -> str:

@@ -46,10 +46,14 @@ class Rights:
 
 
 _ALL_TABLES = Rights({"django_migrations": READ, "*": WRITE}, later_tables=WRITE)
+_PERSON = ("id", "username", "display_name", "email", "role", "is_active", "language", "time_zone")
+"""What is asked of people to tell them something: neither their password nor when they were here."""
+
 _WORKER = Rights(
     {
+        "accounts_user": tuple(f"select ({column})" for column in _PERSON),
         **dict.fromkeys(("notifications_*", "stega_messageinhand", "stega_sharedsetting"), WRITE),
-        **dict.fromkeys(("accounts_*", "tickets_*", "stega_*", "django_migrations"), READ),
+        **dict.fromkeys(("tickets_*", "stega_*", "django_migrations"), READ),
     },
     later_tables=READ,
 )

@@ -1,6 +1,7 @@
 """Give the database roles of the processes exactly what stega.privileges says, in one transaction per database."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from stega.privileges import KINDS, PUBLIC, WATCHING, Grant, Thing, changes, wan
 
 SCHEMAS = {"default": "public", "jobs": "public", "events": "pgque"}
 WATCHERS = "pg_read_all_stats"
+MAKE_LARGE_OBJECTS = ("lo_creat", "lo_create", "lo_from_bytea")
 
 Say = Callable[[str], object]
 
@@ -23,7 +25,8 @@ def provision(prefix: str, passwords: Mapping[str, str], *, reset_passwords: boo
 
     Works as the owner of the three databases, who needs CREATEROLE only for roles that are missing. Idempotent; any
     number may run at once. A password reaches the server as a SCRAM verifier. Raises ImproperlyConfigured when a
-    database is not prepared, or when a role is left with more than it should have.
+    database is not prepared, or when a role is left with more than it should have: attributes, memberships and
+    possessions are not the owner's to take back.
     """
     for alias in settings.DATABASES:
         require_prepared(alias)
@@ -33,10 +36,11 @@ def provision(prefix: str, passwords: Mapping[str, str], *, reset_passwords: boo
             done = _make_roles(alias, roles, passwords, reset_passwords)
             done += _grant(alias, roles)
             watching, blind = _let_watch(alias, [roles[kind] for kind in WATCHING if kind in roles])
-            done += watching
-            _refuse_excess(alias, list(roles.values()))
+            closed, open_to_all = _close_large_objects(alias)
+            done += [*watching, *closed]
+            _refuse_excess(alias, roles)
             transaction.set_rollback(dry_run, using=alias)
-        for line in [*(done or ["nothing to change"]), *blind]:
+        for line in [*(done or ["nothing to change"]), *blind, *open_to_all]:
             say(f"{alias}: {line}")
 
 
@@ -83,6 +87,9 @@ def _grant(alias: str, roles: Mapping[str, str]) -> list[str]:
         for statement in statements:
             _rows(alias, statement)
         done += statements
+    stays = changes(set(_actual(alias, names)), shall)
+    if stays:
+        raise ImproperlyConfigured(f"on {alias} an administrator must do what the owner cannot: {'; '.join(stays)}")
     return done
 
 
@@ -102,25 +109,99 @@ def _let_watch(alias: str, watchers: Iterable[str]) -> tuple[list[str], list[str
     return done, left
 
 
-def _refuse_excess(alias: str, roles: list[str]) -> None:
-    """Whatever came from elsewhere: attributes, ownership, memberships, rights of PUBLIC."""
-    statement = """
-        select r.rolname, case
-            when r.rolsuper or r.rolcreaterole or r.rolcreatedb or r.rolbypassrls
-                then 'is a superuser, or may make roles or databases'
-            when has_database_privilege(r.oid, current_database(), 'create, temporary')
-                then 'may create schemas or temporary tables'
-            when exists (select from pg_namespace n where has_schema_privilege(r.oid, n.oid, 'create'))
-                then 'may create in a schema'
-            when exists (select from pg_class c where pg_has_role(r.oid, c.relowner, 'member')) then 'owns tables'
-        end as excess
-        from pg_roles r where r.rolname = any(%s)
+def _close_large_objects(alias: str) -> tuple[list[str], list[str]]:
+    """What was done, and what only an administrator can do: PUBLIC may fill every database with large objects.
+
+    The owner keeps the right: without any, restoring a dump of the database would fail where it revokes this again.
     """
-    for role, excess in _rows(alias, statement, [roles]):
-        if excess:
-            raise ImproperlyConfigured(
-                f"on {alias}, {role} {excess}: take that away as an administrator, and run the command again."
-            )
+    open_to_all = """
+        select string_agg(p.oid::regprocedure::text, ', ' order by p.oid), quote_ident(current_user)
+        from pg_proc p, aclexplode(coalesce(proacl, acldefault('f', proowner))) a
+        where pronamespace = 'pg_catalog'::regnamespace and proname = any(%s) and a.grantee = 0
+    """
+    ((functions, owner),) = _rows(alias, open_to_all, [list(MAKE_LARGE_OBJECTS)])
+    if not functions:
+        return [], []
+    statement = f"revoke execute on function {functions} from public"
+    with suppress(ProgrammingError), transaction.atomic(using=alias):
+        _rows(alias, statement)
+    if _rows(alias, open_to_all, [list(MAKE_LARGE_OBJECTS)]) == [(None, owner)]:
+        return [statement], []
+    keep = f"grant execute on function {functions} to {owner}"
+    return [], [f"every role can make large objects until an administrator does: {statement}; {keep}"]
+
+
+def _refuse_excess(alias: str, roles: Mapping[str, str]) -> None:
+    """Whatever came from elsewhere and is not the owner's to take back; all of it in one error."""
+    excess = [*_attributes(alias, roles), *_memberships(alias, roles), *_possessions(alias, roles)]
+    if excess:
+        raise ImproperlyConfigured(
+            "\n".join(f"on {alias}, {role} {what}." for role, what in excess)
+            + "\nTake that away as an administrator, and run the command again."
+        )
+
+
+def _attributes(alias: str, roles: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What a role may do by itself, or as anybody may."""
+    statement = """
+        select rolname, format(what, rolname) from pg_roles r, lateral (values
+            (rolsuper, 'is a superuser: alter role %%I nosuperuser'),
+            (rolcreaterole, 'may make roles: alter role %%I nocreaterole'),
+            (rolcreatedb, 'may make databases: alter role %%I nocreatedb'),
+            (rolbypassrls, 'bypasses row security: alter role %%I nobypassrls'),
+            (rolreplication, 'may replicate, and so read everything: alter role %%I noreplication'),
+            (has_database_privilege(r.oid, current_database(), 'create, temporary'),
+                'may create schemas or temporary tables'),
+            (exists (select from pg_namespace n where has_schema_privilege(r.oid, n.oid, 'create')),
+                'may create in a schema')
+        ) as each (is_so, what) where rolname = any(%s) and is_so order by 1
+    """
+    return _rows(alias, statement, [[*roles.values()]])
+
+
+def _memberships(alias: str, roles: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Every membership, inherited or not, except the one that watchers have, and what that one leads to."""
+    statement = """
+        with recursive found (role, member, through) as (
+            select member, member, roleid from pg_auth_members
+            where member in (select oid from pg_roles where rolname = any(%(roles)s))
+            union
+            select role, m.member, m.roleid from found join pg_auth_members m on m.member = through
+            where through = to_regrole(%(allowed)s)
+        )
+        select distinct pg_get_userbyid(role), quote_ident(pg_get_userbyid(through)),
+            quote_ident(pg_get_userbyid(member))
+        from found
+        where through is distinct from to_regrole(%(allowed)s)
+            or pg_get_userbyid(role) <> all(%(watchers)s)
+        order by 1, 2
+    """
+    watchers = [roles[kind] for kind in WATCHING if kind in roles]
+    values = {"roles": [*roles.values()], "watchers": watchers, "allowed": WATCHERS}
+    return [
+        (role, f"is a member of {through}: revoke {through} from {member}")
+        for role, through, member in _rows(alias, statement, values)
+    ]
+
+
+def _possessions(alias: str, roles: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What a role owns, and what it was given on things that the command does not look after."""
+    statement = """
+        select rolname, case deptype when 'o' then 'owns ' else 'was given rights on ' end
+            || pg_describe_object(classid, objid, objsubid)
+        from pg_shdepend join pg_roles r on refclassid = 'pg_authid'::regclass and r.oid = refobjid
+            left join pg_class c on classid = 'pg_class'::regclass and c.oid = objid
+            left join pg_proc p on classid = 'pg_proc'::regclass and p.oid = objid
+            left join pg_namespace n on classid = 'pg_namespace'::regclass and n.oid = objid
+        where rolname = any(%(roles)s) and dbid in (0, (select oid from pg_database where datname = current_database()))
+            and (deptype = 'o' or deptype = 'a'
+                and classid not in ('pg_database'::regclass, 'pg_default_acl'::regclass)
+                and relnamespace is distinct from to_regnamespace(%(schema)s)
+                and pronamespace is distinct from to_regnamespace(%(schema)s)
+                and coalesce(nspname not in (%(schema)s, 'public'), true))
+        order by 1, 2
+    """
+    return _rows(alias, statement, {"roles": [*roles.values()], "schema": SCHEMAS[alias]})
 
 
 def _things(alias: str) -> list[Thing]:
@@ -164,8 +245,9 @@ def _actual(alias: str, names: Mapping[str, str]) -> Iterable[Grant]:
             from pg_default_acl join pg_namespace n on n.oid = defaclnamespace
             where nspname = %(schema)s and defaclrole = current_user::regrole and defaclobjtype in ('r', 'S')
         )
-        select coalesce(rolname, ''), lower(a.privilege_type) || suffix, kind, target
-        from given, aclexplode(acl) a left join pg_roles r on r.oid = a.grantee
+        select distinct coalesce(rolname, ''), option || lower(a.privilege_type) || suffix, kind, target
+        from given, aclexplode(acl) a left join pg_roles r on r.oid = a.grantee,
+            unnest(case when a.is_grantable then array['', 'grant option for '] else array[''] end) option
         where rolname = any(%(roles)s)
             or a.grantee = 0 and (kind = 'database' or kind = 'schema' and a.privilege_type = 'CREATE')
     """

@@ -65,7 +65,13 @@ OPERATORS_OWN = {
             ),
         ),
         bootstrap=exactly(
-            ["initdb"], initdb=exactly(["database", "owner"], database={"type": "string"}, owner={"type": "string"})
+            ["initdb"],
+            initdb=exactly(
+                ["database", "owner"],
+                database={"type": "string"},
+                owner={"type": "string"},
+                postInitApplicationSQL=TEXTS,
+            ),
         ),
         managed=exactly(
             ["roles"],

@@ -17,7 +17,7 @@ def ticket_audience(ticket_id: int) -> TicketAudience | None:
 
 
 def comment_text(comment_id: int, reader_id: int) -> str | None:
-    reader = User.objects.filter(pk=reader_id).first()
+    reader = User.objects.only("role").filter(pk=reader_id).first()
     comment = Comment.objects.filter(pk=comment_id, is_internal=False).first()
     if reader is None or comment is None:
         return None
