@@ -1,5 +1,6 @@
 """The whole line, each process with the rights of its own kind alone."""
 
+import re
 import uuid
 from collections import Counter
 
@@ -9,10 +10,14 @@ from django.db import connections
 from django.utils import timezone
 
 from accounts.models import User
+from notifications.handlers import NOTICES
+from operations.models import OperatorAction, State
 from stega.pgque import client
+from stega.pgque.message import Message
 from stega.privileges import KINDS
 from stega.provisioning import provision
-from tests.factories import PASSWORD, make_product
+from tests.factories import PASSWORD, make_product, make_ticket
+from tests.notifications.test_messages import PAYLOADS
 from tests.processes.test_faults import PROCESSES
 from tests.support import processes, servers
 from tests.support.browser import Browser
@@ -89,3 +94,57 @@ def test_who_examines_the_installation_sees_what_there_is_and_takes_nothing_hidd
         said = doctor.output
 
     assert code == 0, said
+
+
+def test_an_operator_reads_a_dead_letter_on_the_console_alone_and_the_task_worker_purges_it(
+    start, env, as_kind, settings, admin
+):
+    User.objects.update(first_signed_in_at=timezone.now())
+    client.insert_event(settings.PGQUE_QUEUE, "ticket.exploded", {"told": "in confidence"}, str(uuid.uuid4()))
+    for command, kind in KIND_OF.items():
+        start(command, saying=PROCESSES[command], **as_kind(kind))
+    letter, other = wait_until(lambda: _of_both_consumers(settings.PGQUE_QUEUE), timeout=20)
+    page, question = f"/admin/operations/dead-letters/{letter}/", f"/admin/operations/do/purge_letter/?id={letter}"
+
+    shown = {}
+    for kind in ("web", "console"):
+        process, site = processes.web({**env, **as_kind(kind)})
+        with process:
+            operator = Browser(site)
+            operator.sign_in(admin.username, PASSWORD)
+            shown[kind] = operator.get(page)
+            if kind == "console":
+                hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', operator.get(question).text)
+                operator.post(question, **dict(hidden), reason="nobody needs it")
+
+    wait_until(lambda: OperatorAction.objects.get().state == State.DONE, timeout=20)
+    assert [each["dl_id"] for each in client.dead_letters(settings.PGQUE_QUEUE)] == [other]
+    assert [each.status for each in shown.values()] == [200, 200]
+    assert ["in confidence" in shown[kind].text for kind in ("web", "console")] == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["notifications", "sla"])
+def test_every_event_is_worded_with_the_rights_of_a_worker(prefix, kind, customer, agent, admin):
+    ticket = make_ticket(customer, make_product(), assignee=agent, sla_breached_at=timezone.now())
+    comment = ticket.comments.create(author=customer, body="Still broken", created_at=timezone.now())
+    concerned = {"ticket_id": ticket.pk, "user_id": customer.pk, "assignee_id": agent.pk, "comment_id": comment.pk}
+    people = {"actor_id": admin.pk, "author_id": customer.pk}
+
+    with connections["default"].cursor() as cursor:
+        cursor.execute(f"set role {prefix}_{kind}")
+        try:
+            told = {name: NOTICES[name](_event(name, {**PAYLOADS[name], **concerned, **people})) for name in NOTICES}
+        finally:
+            cursor.execute("reset role")
+
+    assert [name for name, notices in told.items() if not any(not each.skip for each in notices)] == []
+
+
+def _event(name, payload):
+    return Message(1, 1, name, payload, str(uuid.uuid4()), 1, timezone.now())
+
+
+def _of_both_consumers(queue):
+    """The dead letters of an event that both consumers refuse, once both have."""
+    letters = [each["dl_id"] for each in client.dead_letters(queue)]
+    return letters if len(letters) == 2 else None
