@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 from django_q import cluster
 from django_q.models import OrmQ
+from django_q.scheduler import scheduler
 
 from stega import schedules
 from stega.heartbeat import Heartbeat
@@ -37,12 +38,12 @@ class Sentinel(cluster.Sentinel):  # type: ignore[misc]  # django-q2 ships no ty
     def __init__(self, beat: Any, *args: Any, **kwargs: Any) -> None:
         self.beat = beat
         self.main_pid = os.getppid()
-        self.moved_at = time.monotonic()
+        self.moved_at = self.scheduled_at = time.monotonic()
         os.register_at_fork(after_in_child=_end_with_parent)
         super().__init__(*args, **kwargs)
 
     def status(self) -> Any:
-        """Called by django-q2 at every round of the guard."""
+        """Called by django-q2 at every round of the guard; once in a while it looks for schedules that are due."""
         if os.getppid() != self.main_pid:
             os._exit(1)
         now = time.monotonic()
@@ -50,6 +51,9 @@ class Sentinel(cluster.Sentinel):  # type: ignore[misc]  # django-q2 ships no ty
             self.moved_at = now
         if now - self.moved_at < STUCK_SECONDS:
             self.beat.value = now
+        if now - self.scheduled_at >= settings.SCHEDULER_SECONDS and not self.stop_event.is_set():
+            self.scheduled_at = now
+            scheduler(broker=self.broker)
         return super().status()
 
     def reincarnate(self, process: Any) -> None:

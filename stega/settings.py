@@ -168,6 +168,7 @@ OUTBOX_FAST_PATH_SECONDS = env.seconds("OUTBOX_FAST_PATH_SECONDS", 1.0)  # what 
 OUTBOX_REST_SECONDS = env.seconds("OUTBOX_REST_SECONDS", 10.0)  # how long the fast path rests after such a failure
 OUTBOX_SWEEP_AFTER_SECONDS = env.seconds("OUTBOX_SWEEP_AFTER_SECONDS", 10.0)  # age at which the sweep takes an entry
 OUTBOX_LOST_AFTER_SECONDS = env.seconds("OUTBOX_LOST_AFTER_SECONDS", 900.0)  # relayed but not done: relay it again
+SCHEDULER_SECONDS = env.seconds("SCHEDULER_SECONDS", 30.0)  # between a cluster's looks for schedules that are due
 Q_CLUSTER: dict[str, Any] = {
     "name": "stega",
     "label": "django-q2",
@@ -180,6 +181,7 @@ Q_CLUSTER: dict[str, Any] = {
     "ack_failures": False,
     "catch_up": False,
     "poll": 0.1,
+    "scheduler": False,  # stega.cluster looks at the schedules, each SCHEDULER_SECONDS
     "bulk": 10,
     "save_limit": 0,  # keep every result: stega.results.prune deletes the old ones
 }

@@ -64,6 +64,7 @@ def env(event_log, mailbox, tmp_path):
         TASK_TIMEOUT_SECONDS=5,
         TASK_RETRY_SECONDS=6,
         TASK_WORKERS=1,
+        SCHEDULER_SECONDS=1,
     )
 
 

@@ -4,6 +4,7 @@ import os
 import queue
 import signal
 import sys
+import threading
 import time
 from datetime import timedelta
 from types import SimpleNamespace
@@ -54,6 +55,8 @@ def guard(monkeypatch):
     guard.main_pid = os.getppid()
     guard.beat = SimpleNamespace(value=0.0)
     guard.moved_at = time.monotonic() - STUCK_SECONDS
+    guard.scheduled_at = time.monotonic()
+    guard.stop_event = threading.Event()
     guard.task_queue = queue.SimpleQueue()
     guard.task_queue.put("task")
     return guard
@@ -80,3 +83,21 @@ def test_a_guard_with_nothing_to_do_is_well(guard):
     guard.status()
 
     assert guard.beat.value > 0
+
+
+@pytest.mark.parametrize(("seconds_ago", "is_stopping", "looks"), [(30, False, 1), (0, False, 0), (30, True, 0)])
+def test_a_guard_looks_for_due_schedules_each_scheduler_seconds_until_it_stops(
+    guard, monkeypatch, settings, seconds_ago, is_stopping, looks
+):
+    looked = []
+    monkeypatch.setattr("stega.cluster.scheduler", lambda broker: looked.append(broker))
+    settings.SCHEDULER_SECONDS = 30
+    guard.broker, guard.pool = "broker", []
+    guard.scheduled_at -= seconds_ago
+    if is_stopping:
+        guard.stop_event.set()
+
+    for _ in range(2):
+        guard.status()
+
+    assert looked == ["broker"] * looks
