@@ -14,7 +14,18 @@ from accounts.roles import Role
 from stega import outbox
 from stega.pgque import client
 from tests.factories import make_product, make_user
+from tests.support.scheduling import Scheduler
 from tickets.models import Product
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return Scheduler(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests first, so that no worker of xdist is alone with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.fixture(scope="session")

@@ -107,6 +107,7 @@ def reader(tmp_path):
         yield Reader(folder, free_port(), shells)
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.timeout(180)
 def test_everything_the_guide_says_happens(reader):

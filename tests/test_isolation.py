@@ -4,6 +4,8 @@ import pytest
 from django.apps import apps
 
 from stega.pgque import client
+from tests.support.processes import ROOT
+from tests.support.scheduling import TOGETHER, Scheduler
 
 BELONGS_TO_DJANGO = {"contenttypes", "auth"}
 
@@ -22,3 +24,11 @@ def test_no_row_of_another_test_is_left(number):
 @pytest.mark.parametrize("number", range(5))
 def test_no_queue_of_another_test_is_left(number, settings):
     assert {row["queue_name"] for row in client.queue_info()} <= {settings.PGQUE_QUEUE}
+
+
+@pytest.mark.parametrize("path", sorted(TOGETHER))
+def test_a_file_whose_tests_share_what_takes_long_to_make_stays_with_one_worker(path):
+    scope_of = Scheduler.__new__(Scheduler)._split_scope
+
+    assert (ROOT / path).exists()
+    assert scope_of(f"{path}::test_one[a::b]") == scope_of(f"{path}::test_two") != scope_of("tests/test_guide.py::test")

@@ -26,7 +26,6 @@ from tests.factories import make_user
 pytestmark = [
     pytest.mark.engine,
     pytest.mark.django_db(databases=["default", "jobs", "events"]),
-    pytest.mark.xdist_group("plans"),
     pytest.mark.timeout(900),
 ]
 

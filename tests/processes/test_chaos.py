@@ -9,7 +9,7 @@ from tests.support import processes
 FIRE = Fire(seed=4, seconds=30, through_outbox=15, straight=15, kill_each=3)
 
 
-@pytest.mark.xdist_group("chaos")
+@pytest.mark.long
 def test_under_fire_nothing_is_lost_nothing_told_twice_and_only_poison_is_dead(event_log, tmp_path):
     seen = Run(FIRE, processes.environment(), tmp_path).play()
 

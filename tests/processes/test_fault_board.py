@@ -283,6 +283,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_every_fault_is_told_by_name_everywhere_and_is_quiet_again(stega, mailbox, customer, settings, subtests):
     stega.wait_until_quiet()

@@ -16,7 +16,7 @@ from stega.embedded import Server
 from tests.support.processes import ROOT, VARIABLES, RunningProcess, free_port
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.xdist_group("up"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 READY = "Ctrl+C stops everything"
 PROCESSES = {"web", "tasks", "ticker", "notifications", "sla.1", "sla.2"}
 
