@@ -28,7 +28,7 @@ from stega.database import clock
 from stega.models import OutboxEntry
 from stega.outages import is_outage
 from stega.pgque import client
-from stega.text import clean, told_by, trace
+from stega.text import clean, told, trace
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def perform(action_id: int, *, seconds: float | None = None) -> dict[str, Any]:
             _release(action)
             raise
         logger.error("Operator action %d failed\n%s", action.pk, trace(error))
-        step = Step(State.FAILED, outcome=REFUSED, detail=clean(told_by(error), 500))
+        step = Step(State.FAILED, outcome=REFUSED, detail=clean(told(error), 500))
     _note(action, step)
     return {"action": action.pk, "state": step.state.value}
 

@@ -37,7 +37,13 @@ def clean(text: str, limit: int) -> str:
 
 
 def told(error: BaseException) -> str:
-    """What the error is and where it came about, without its words: they may quote what a stranger wrote."""
+    """What the error is and where it came about, without its words: they may quote what a stranger wrote.
+
+    Of what the event log refuses, its own words: they name queues and numbers alone.
+    """
+    diagnosis = getattr(error.__cause__ or error, "diag", None)
+    if diagnosis and diagnosis.sqlstate == "P0001":
+        return clean(diagnosis.message_primary, 500)
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if _is_own(Path(frame.filename))]
     place = "".join(f" at {_shown(frame.filename)}:{frame.lineno}" for frame in (own or frames)[-1:])
