@@ -275,8 +275,10 @@ def test_while_the_event_log_is_away_the_task_stays_queued(group, ask, monkeypat
 def test_a_fault_of_our_own_is_named_on_the_record_and_quoted_nowhere(group, ask, monkeypatch, caplog):
     action = ask(Kind.PURGE_GROUP, group)
 
+    words = "postgresql://somebody:password@host"
+
     def fail(*args):
-        raise LookupError("postgresql://somebody:password@host")
+        raise LookupError(words)
 
     monkeypatch.setattr(client, "purge_dead_letters", fail)
 

@@ -327,7 +327,7 @@ def test_publishing_into_tables_that_another_session_has_locked_is_tried_again_w
         table = holder.value("select queue_data_pfx from pgque.queue where queue_name = %s", [queue])
         holder.rows(f"lock table {table} in access exclusive mode")
         for _ in range(7):
-            with pytest.raises(OperationalError, match="(lock|statement) timeout"):
+            with pytest.raises(OperationalError, match=r"(lock|statement) timeout"):
                 as_task_worker(outbox.perform, str(entry.key))
     entry.refresh_from_db()
     before = (entry.attempts, entry.failed_at)
