@@ -6,6 +6,7 @@ import pytest
 from django.db import connections
 from prometheus_client.parser import text_string_to_metric_families
 
+from operations import probes
 from operations.facts import reading
 from stega import schedules
 from stega.models import OutboxEntry
@@ -94,9 +95,10 @@ def test_readyz_names_an_engine_of_another_version(client, monkeypatch):
 
 
 @pytest.fixture
-def facts_in_time(settings):
-    """Facts are asked on threads of their own, within a limit; their connections end with the test."""
+def facts_in_time(settings, monkeypatch):
+    """Facts are asked on threads of their own, within a limit; no answer of before serves, no connection outlives it."""
     settings.FACTS_SECONDS = 0.9
+    monkeypatch.setattr(probes, "_latest", probes._Shared().latest)
     yield
     for caller in reading._callers.values():
         caller.call(connections.close_all, seconds=5)

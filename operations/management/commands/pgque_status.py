@@ -1,7 +1,6 @@
 import json
 import threading
 from argparse import ArgumentParser
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +11,7 @@ from operations.facts import databases, queues, tickers
 from operations.facts.reading import read_all
 from stega.command import positive_seconds
 from stega.preparation import require_prepared
+from stega.stopping import leave_on_signals
 
 COLUMNS = {
     "queues": (
@@ -64,10 +64,10 @@ class Command(BaseCommand):
             require_prepared("events")
             show(_status())
             return
-        with suppress(KeyboardInterrupt):
-            while True:
-                show(_status(), is_watched=True)
-                threading.Event().wait(watch)
+        leave_on_signals()
+        while True:
+            show(_status(), is_watched=True)
+            threading.Event().wait(watch)
 
     def _show_document(self, status: dict[str, Any], *, is_watched: bool = False) -> None:
         self.stdout.write(json.dumps(status, default=_plain, indent=None if is_watched else 2))
