@@ -96,7 +96,7 @@ def test_readyz_names_an_engine_of_another_version(client, monkeypatch):
 
 @pytest.fixture
 def facts_in_time(settings, monkeypatch):
-    """Facts are asked on threads of their own, within a limit; no answer of before serves, no connection outlives it."""
+    """Facts are asked on threads of their own, in limited time; no answer of before serves, no connection stays."""
     settings.FACTS_SECONDS = 0.9
     monkeypatch.setattr(probes, "_latest", probes._Shared().latest)
     yield
