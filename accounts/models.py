@@ -49,8 +49,8 @@ class User(AbstractUser):
     may change, and a team may share one mailbox.
     """
 
-    first_name = None  # type: ignore[assignment]
-    last_name = None  # type: ignore[assignment]
+    first_name = None  # type: ignore[assignment]  # Django's way to leave a parent's field out
+    last_name = None  # type: ignore[assignment]  # as above
 
     email = models.EmailField(_("e-mail address"))
     role = models.CharField(

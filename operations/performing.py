@@ -150,7 +150,7 @@ def _send_probe(action: OperatorAction, group: GroupKey) -> Step:
 
 
 def _look_after_probe(action: OperatorAction, group: GroupKey) -> Step:
-    event_id, txid = action.probe["event_id"], action.probe["txid"]  # type: ignore[index]
+    event_id, txid = action.probe["event_id"], action.probe["txid"]  # type: ignore[index]  # the caller has looked
     rows = client.readers_of(group.queue, event_id, [(None, txid)])
     reader = next((each for each in ways.readers(rows) if each.consumer == group.consumer), None)
     if reader and reader.state == "dead":

@@ -47,6 +47,6 @@ def page(
                 raise PermissionDenied
             return view(request, *args, **kwargs)
 
-        return guarded  # type: ignore[return-value]
+        return guarded  # type: ignore[return-value]  # login_required is typed for requests of nobody
 
     return decorator

@@ -7,20 +7,9 @@ from django.utils.http import urlencode
 from operations.models import Kind, OperatorAction
 from operations.targets import TARGETS
 from tests.factories import make_ticket
+from tests.operations.console.lists import PAGES
 
 KEY = "00000000-0000-4000-8000-000000000000"
-PAGES = [
-    "overview",
-    "queues",
-    "consumers",
-    "tickers",
-    "retries",
-    "dead_letters",
-    "tasks",
-    "outbox",
-    "ledger",
-    "actions",
-]
 TARGET = {"id": "1", "queue": "q", "consumer": "c", "type": "t", "cause": "x", "key": KEY, "name": "outbox sweep"}
 
 

@@ -18,23 +18,11 @@ from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import client
 from tests.factories import make_ticket
+from tests.operations.console.lists import PAGES
 from tests.support.event_log import tick
 from tests.support.letters import bury
 from tickets import actions as ticket_actions
 from tickets.models import TicketEvent
-
-LISTS = [
-    "overview",
-    "queues",
-    "consumers",
-    "tickers",
-    "retries",
-    "dead_letters",
-    "tasks",
-    "outbox",
-    "ledger",
-    "actions",
-]
 
 
 @pytest.fixture
@@ -76,13 +64,13 @@ def away(monkeypatch):
 
 
 @in_both_languages
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", PAGES)
 def test_every_page_renders_without_rows(page, queue, language, name):
     assert f'<html lang="{language}">' in page(name)
 
 
 @in_both_languages
-@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("name", PAGES)
 def test_every_page_renders_with_rows(page, queue, language, everything, name):
     assert f'<html lang="{language}">' in page(name)
 
