@@ -68,6 +68,18 @@ def test_a_tick_is_due_by_count_by_age_or_when_idle_for_long(sql, queue, events,
     assert (ticker(sql, queue) is not None) is due
 
 
+def test_an_event_that_was_being_sent_during_a_tick_waits_for_no_idle_period(sql, queue, session):
+    producer = session()
+    send(producer, queue, "late")
+    settle(sql, queue, age=3.1, gap=50)
+    assert ticker(sql, queue) is None
+    producer.connection.commit()
+
+    assert ticker(sql, queue) == 3
+    age_ticks(sql, queue, 3.1)
+    assert ticker(sql, queue) is None
+
+
 def test_a_lag_of_milliseconds_is_obeyed(sql, queue):
     sql.rows("select pgque.set_queue_config(%s, 'ticker_max_lag', '10 milliseconds')", [queue])
     settle(sql, queue, age=0.011)

@@ -322,6 +322,17 @@ where t is not null
 $$;
 comment on function pgque._event_tables is 'Event tables of a queue';
 
+create or replace function pgque._is_read(i_table text, i_snapshot pg_snapshot)
+returns boolean language plpgsql stable set enable_seqscan = off as $$
+-- Not visible are those of transactions that were running or unborn at the snapshot.
+declare v_unread boolean;
+begin
+    execute format('select exists (select from %1$s where ev_txid >= %2$L) or exists (select from %1$s where ev_txid = any (%3$L))',
+        i_table, pg_snapshot_xmax(i_snapshot), array(select pg_snapshot_xip(i_snapshot))) into v_unread;
+    return not v_unread;
+end $$;
+comment on function pgque._is_read is 'Whether every committed row of an event table is visible in a snapshot';
+
 create or replace function pgque.tune_storage(i_queue_name text)
 returns integer language plpgsql strict as $$
 -- Event tables are only appended to and truncated: vacuum has nothing to do there.
@@ -770,7 +781,7 @@ left join lateral (
     select * from pgque.tick t where t.tick_queue = q.queue_id order by t.tick_id desc limit 1
 ) t1 on true
 left join lateral (
-    select t.tick_time from pgque.tick t
+    select t.tick_time, t.tick_event_seq from pgque.tick t
     where t.tick_queue = q.queue_id and t.tick_id < t1.tick_id order by t.tick_id desc limit 1
 ) t0 on true
 cross join lateral (
@@ -785,6 +796,9 @@ where not q.queue_external_ticker
     and case
         when t1.tick_id is null or t0.tick_time is null then true
         when d.new_events > 0 then d.new_events >= q.queue_ticker_max_count or d.lag >= q.queue_ticker_max_lag
+        -- Events of transactions that ran while the newest tick was taken wait for no idle period.
+        when d.lag >= q.queue_ticker_max_lag and t1.tick_event_seq > t0.tick_event_seq
+            and not pgque._is_read(pgque._event_table(q), t1.tick_snapshot) then true
         else d.lag >= q.queue_ticker_max_lag / 2
             and (d.lag >= 2 * (t1.tick_time - t0.tick_time) or d.lag >= q.queue_ticker_idle_period)
     end $$;
@@ -2051,19 +2065,6 @@ comment on function pgque.receive_coop is
 -- Maintenance: event tables take turns, and the one whose turn comes is truncated.
 -- Rotation has two steps, to be run in transactions of their own.
 
-create or replace function pgque._is_read(i_table text, i_snapshot pg_snapshot)
-returns boolean language plpgsql as $$
--- Only transactions that were running or unborn at the snapshot need a look.
-declare v_unread boolean := false;
-begin
-    if i_snapshot is not null then
-        execute format('select exists (select from %s where ev_txid >= %L and not pg_visible_in_snapshot(ev_txid, %L))',
-            i_table, pg_snapshot_xmin(i_snapshot), i_snapshot) into v_unread;
-    end if;
-    return not v_unread;
-end $$;
-comment on function pgque._is_read is 'Whether every row of an event table is visible in a snapshot; NULL stands for no consumer';
-
 create or replace function pgque._truncate_if_read(i_table text, i_snapshot pg_snapshot)
 returns boolean language plpgsql set lock_timeout = '100ms' as $$
 -- The exclusive lock keeps every writer out, also one with an old snapshot, so
@@ -2073,7 +2074,7 @@ returns boolean language plpgsql set lock_timeout = '100ms' as $$
 begin
     if pg_relation_size(i_table::regclass) = 0 then return true; end if;
     execute format('lock table %s in access exclusive mode', i_table);
-    if not pgque._is_read(i_table, i_snapshot) or not pg_try_advisory_xact_lock(hashtextextended(i_table, 0)) then
+    if i_snapshot is not null and not pgque._is_read(i_table, i_snapshot) or not pg_try_advisory_xact_lock(hashtextextended(i_table, 0)) then
         raise lock_not_available;
     end if;
     execute format('truncate %s', i_table);

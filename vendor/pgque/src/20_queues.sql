@@ -26,6 +26,17 @@ where t is not null
 $$;
 comment on function pgque._event_tables is 'Event tables of a queue';
 
+create or replace function pgque._is_read(i_table text, i_snapshot pg_snapshot)
+returns boolean language plpgsql stable set enable_seqscan = off as $$
+-- Not visible are those of transactions that were running or unborn at the snapshot.
+declare v_unread boolean;
+begin
+    execute format('select exists (select from %1$s where ev_txid >= %2$L) or exists (select from %1$s where ev_txid = any (%3$L))',
+        i_table, pg_snapshot_xmax(i_snapshot), array(select pg_snapshot_xip(i_snapshot))) into v_unread;
+    return not v_unread;
+end $$;
+comment on function pgque._is_read is 'Whether every committed row of an event table is visible in a snapshot';
+
 create or replace function pgque.tune_storage(i_queue_name text)
 returns integer language plpgsql strict as $$
 -- Event tables are only appended to and truncated: vacuum has nothing to do there.

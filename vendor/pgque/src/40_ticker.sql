@@ -40,7 +40,7 @@ left join lateral (
     select * from pgque.tick t where t.tick_queue = q.queue_id order by t.tick_id desc limit 1
 ) t1 on true
 left join lateral (
-    select t.tick_time from pgque.tick t
+    select t.tick_time, t.tick_event_seq from pgque.tick t
     where t.tick_queue = q.queue_id and t.tick_id < t1.tick_id order by t.tick_id desc limit 1
 ) t0 on true
 cross join lateral (
@@ -55,6 +55,9 @@ where not q.queue_external_ticker
     and case
         when t1.tick_id is null or t0.tick_time is null then true
         when d.new_events > 0 then d.new_events >= q.queue_ticker_max_count or d.lag >= q.queue_ticker_max_lag
+        -- Events of transactions that ran while the newest tick was taken wait for no idle period.
+        when d.lag >= q.queue_ticker_max_lag and t1.tick_event_seq > t0.tick_event_seq
+            and not pgque._is_read(pgque._event_table(q), t1.tick_snapshot) then true
         else d.lag >= q.queue_ticker_max_lag / 2
             and (d.lag >= 2 * (t1.tick_time - t0.tick_time) or d.lag >= q.queue_ticker_idle_period)
     end $$;

@@ -1,19 +1,6 @@
 -- Maintenance: event tables take turns, and the one whose turn comes is truncated.
 -- Rotation has two steps, to be run in transactions of their own.
 
-create or replace function pgque._is_read(i_table text, i_snapshot pg_snapshot)
-returns boolean language plpgsql as $$
--- Only transactions that were running or unborn at the snapshot need a look.
-declare v_unread boolean := false;
-begin
-    if i_snapshot is not null then
-        execute format('select exists (select from %s where ev_txid >= %L and not pg_visible_in_snapshot(ev_txid, %L))',
-            i_table, pg_snapshot_xmin(i_snapshot), i_snapshot) into v_unread;
-    end if;
-    return not v_unread;
-end $$;
-comment on function pgque._is_read is 'Whether every row of an event table is visible in a snapshot; NULL stands for no consumer';
-
 create or replace function pgque._truncate_if_read(i_table text, i_snapshot pg_snapshot)
 returns boolean language plpgsql set lock_timeout = '100ms' as $$
 -- The exclusive lock keeps every writer out, also one with an old snapshot, so
@@ -23,7 +10,7 @@ returns boolean language plpgsql set lock_timeout = '100ms' as $$
 begin
     if pg_relation_size(i_table::regclass) = 0 then return true; end if;
     execute format('lock table %s in access exclusive mode', i_table);
-    if not pgque._is_read(i_table, i_snapshot) or not pg_try_advisory_xact_lock(hashtextextended(i_table, 0)) then
+    if i_snapshot is not null and not pgque._is_read(i_table, i_snapshot) or not pg_try_advisory_xact_lock(hashtextextended(i_table, 0)) then
         raise lock_not_available;
     end if;
     execute format('truncate %s', i_table);
