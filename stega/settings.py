@@ -198,7 +198,7 @@ PGQUE_ROTATION_SECONDS = env.seconds("PGQUE_ROTATION_SECONDS", 7200.0)  # how lo
 # Processes
 STEGA_RUN_DIR = env.text("STEGA_RUN_DIR", str(STEGA_DATA_DIR / "run"))  # heartbeats of the processes of this machine
 HEALTHY_SECONDS = env.seconds("HEALTHY_SECONDS", 30.0)  # without a good step, then a process is not well
-PGQUE_TICK_SECONDS = env.seconds("PGQUE_TICK_SECONDS", 0.02)  # between ticks while events flow
+PGQUE_TICK_SECONDS = env.seconds("PGQUE_TICK_SECONDS", 0.015)  # between ticks while events flow
 PGQUE_IDLE_TICK_SECONDS = env.seconds("PGQUE_IDLE_TICK_SECONDS", 0.1)  # between looks at idle queues
 PGQUE_RETRY_SECONDS = env.seconds("PGQUE_RETRY_SECONDS", 1.0)  # between moves of due retries
 PGQUE_MAINTENANCE_SECONDS = env.seconds("PGQUE_MAINTENANCE_SECONDS", 30.0)  # between rotations, step 1

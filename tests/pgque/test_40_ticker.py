@@ -238,11 +238,3 @@ def test_the_ticker_loop_ticks_for_about_a_second(sql, queue):
 
     sql.rows("select pgque.set_tick_period_ms(100)")
     assert sql.value("select last_tick_id from pgque.get_queue_info(%s)", [queue]) >= 2
-
-
-def test_sequences_move_forward_only(sql, queue):
-    sequence = sql.value("select queue_event_seq from pgque.queue where queue_name = %s", [queue])
-
-    assert sql.value("select pgque.seq_getval(%s)", [sequence]) == 1
-    assert sql.value("select pgque.seq_setval(%s, 10)", [sequence]) == 10
-    assert sql.value("select pgque.seq_setval(%s, 5)", [sequence]) == 10

@@ -475,7 +475,7 @@ def test_a_process_that_leaves_and_one_that_receives_under_one_name_do_not_deadl
 
     waiting = receiving.start_blocked("select * from pgque.receive_coop(%s, 'group', 'a')", [queue])
     leaving.rows("set local lock_timeout = '5s'")
-    leaving.rows(f"select pgque._lock_group(sub_id) {mine}", [queue, "coop_main"])
+    leaving.rows(f"select pg_advisory_xact_lock(hashtext('pgque.group'), sub_id) {mine}", [queue, "coop_main"])
     leaving.rollback()
 
     assert payloads(waiting.result()) == ["1"]

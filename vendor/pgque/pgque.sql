@@ -1,4 +1,4 @@
--- Generated from src/, version 1.1.0: do not edit.
+-- Generated from src/, version 1.2.0: do not edit.
 
 -- src/00_schema.sql
 
@@ -57,19 +57,15 @@ begin
     end if;
 end $$;
 comment on type pgque.message is 'An event as handed to a consumer; clients read and build it by position';
-comment on column pgque.message.msg_id is 'Event id';
-comment on column pgque.message.batch_id is 'Batch to acknowledge';
-comment on column pgque.message.type is 'Event type';
-comment on column pgque.message.payload is 'Event data, as it was sent';
-comment on column pgque.message.retry_count is 'Redeliveries so far; NULL on the first delivery';
-comment on column pgque.message.created_at is 'Start of the transaction that sent the event';
+
+drop function if exists pgque.seq_getval(text), pgque.seq_setval(text, bigint); -- of version 1.1
 
 create or replace function pgque.version()
 returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '0.2.2' $$;
 comment on function pgque.version() is 'Version of the PgQue API that this engine implements';
 
 create or replace function pgque.engine_version()
-returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '1.1.0' $$;
+returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '1.2.0' $$;
 comment on function pgque.engine_version() is 'Version of this engine itself; equals the file VERSION';
 
 -- src/10_tables.sql
@@ -88,12 +84,6 @@ create table if not exists pgque.config (
     installed_at timestamptz default clock_timestamp()
 );
 comment on table pgque.config is 'Settings of this installation: exactly one row';
-comment on column pgque.config.singleton is 'Always true: allows one row only';
-comment on column pgque.config.ticker_job_id is 'Job of an outside scheduler that runs the ticker';
-comment on column pgque.config.maint_job_id is 'Job of an outside scheduler that runs maintenance';
-comment on column pgque.config.scheduler is 'Outside scheduler in use; NULL when the ticker is a process of its own';
-comment on column pgque.config.tick_period_ms is 'Pause between two passes of ticker_loop()';
-comment on column pgque.config.installed_at is 'Time of the first installation';
 insert into pgque.config (singleton) values (true) on conflict do nothing;
 
 create table if not exists pgque.consumer (
@@ -101,8 +91,6 @@ create table if not exists pgque.consumer (
     co_name text not null constraint consumer_name_uq unique
 );
 comment on table pgque.consumer is 'Names of consumers; members of a group are called consumer.subconsumer';
-comment on column pgque.consumer.co_id is 'Consumer id';
-comment on column pgque.consumer.co_name is 'Consumer name';
 
 create table if not exists pgque.queue (
     queue_id serial primary key,
@@ -126,25 +114,6 @@ create table if not exists pgque.queue (
     queue_max_retries integer
 );
 comment on table pgque.queue is 'Queues and their settings';
-comment on column pgque.queue.queue_id is 'Queue id, part of the names of its tables';
-comment on column pgque.queue.queue_name is 'Queue name; the NOTIFY channel is pgque_<name>';
-comment on column pgque.queue.queue_ntables is 'Number of event tables in rotation';
-comment on column pgque.queue.queue_cur_table is 'Event table that producers write to';
-comment on column pgque.queue.queue_rotation_period is 'Least time between two rotations';
-comment on column pgque.queue.queue_switch_step1 is 'Transaction of the last rotation, first step';
-comment on column pgque.queue.queue_switch_step2 is 'Transaction of its second step; NULL until that has run';
-comment on column pgque.queue.queue_switch_time is 'Time of the last rotation';
-comment on column pgque.queue.queue_external_ticker is 'Ticks come from outside, through ticker() with four arguments';
-comment on column pgque.queue.queue_disable_insert is 'Refuse new events';
-comment on column pgque.queue.queue_ticker_paused is 'Make no ticks';
-comment on column pgque.queue.queue_ticker_max_count is 'Tick as soon as so many events wait';
-comment on column pgque.queue.queue_ticker_max_lag is 'Tick when events have waited so long';
-comment on column pgque.queue.queue_ticker_idle_period is 'Longest time between two ticks of an idle queue';
-comment on column pgque.queue.queue_data_pfx is 'Event tables are called <prefix>_<number>';
-comment on column pgque.queue.queue_event_seq is 'Sequence of event ids; also counts events for the ticker';
-comment on column pgque.queue.queue_tick_seq is 'Sequence of tick ids';
-comment on column pgque.queue.queue_extra_maint is 'Functions f(queue name) that maint() runs, if its owner owns them';
-comment on column pgque.queue.queue_max_retries is 'Redeliveries before an event becomes a dead letter; NULL means 5';
 
 create table if not exists pgque.tick (
     tick_queue integer not null references pgque.queue (queue_id),
@@ -155,11 +124,6 @@ create table if not exists pgque.tick (
     primary key (tick_queue, tick_id)
 );
 comment on table pgque.tick is 'Marks in the stream: snapshots of what was committed at that moment';
-comment on column pgque.tick.tick_queue is 'Queue';
-comment on column pgque.tick.tick_id is 'Tick id, growing within the queue';
-comment on column pgque.tick.tick_time is 'Time of the tick';
-comment on column pgque.tick.tick_snapshot is 'Transactions finished at the tick';
-comment on column pgque.tick.tick_event_seq is 'Events sent at the tick, for throttling and statistics only';
 
 create table if not exists pgque.subscription (
     sub_id serial not null,
@@ -174,14 +138,6 @@ create table if not exists pgque.subscription (
     primary key (sub_queue, sub_consumer)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 comment on table pgque.subscription is 'Place of a consumer in a queue; updated twice per batch';
-comment on column pgque.subscription.sub_id is 'Subscription id; one for all members of a group, so that retries reach the group';
-comment on column pgque.subscription.sub_queue is 'Queue';
-comment on column pgque.subscription.sub_consumer is 'Consumer';
-comment on column pgque.subscription.sub_last_tick is 'Tick up to which all is done; start of the open batch of a member';
-comment on column pgque.subscription.sub_active is 'Last sign of life';
-comment on column pgque.subscription.sub_batch is 'Open batch';
-comment on column pgque.subscription.sub_next_tick is 'Tick at the end of the open batch';
-comment on column pgque.subscription.sub_role is 'normal, coop_main (cursor of a group) or coop_member (holds batches of a group)';
 -- ack, nack and get_batch_events find the subscription of a batch here.
 create unique index if not exists subscription_batch_idx on pgque.subscription (sub_batch);
 create sequence if not exists pgque.batch_id_seq owned by pgque.subscription.sub_batch;
@@ -197,10 +153,6 @@ create table if not exists pgque.coop_window (
         references pgque.subscription (sub_queue, sub_consumer) on delete cascade
 );
 comment on table pgque.coop_window is 'Windows that a group has handed out ahead of its cursor';
-comment on column pgque.coop_window.cw_queue is 'Queue';
-comment on column pgque.coop_window.cw_consumer is 'Main consumer of the group';
-comment on column pgque.coop_window.cw_from_tick is 'Tick at the start of the window';
-comment on column pgque.coop_window.cw_to_tick is 'Tick at the end of the window';
 
 create table if not exists pgque.event_template (
     ev_id bigint not null,
@@ -211,13 +163,6 @@ create table if not exists pgque.event_template (
     ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
 );
 comment on table pgque.event_template is 'Parent of all event tables; holds no rows';
-comment on column pgque.event_template.ev_id is 'Event id, unique within the queue';
-comment on column pgque.event_template.ev_time is 'Start of the transaction that sent the event';
-comment on column pgque.event_template.ev_txid is 'Top-level transaction that wrote this row';
-comment on column pgque.event_template.ev_owner is 'Subscription that alone gets this row; NULL for all';
-comment on column pgque.event_template.ev_retry is 'Redeliveries so far; NULL on the first delivery';
-comment on column pgque.event_template.ev_type is 'Event type';
-comment on column pgque.event_template.ev_data is 'Event data';
 
 create table if not exists pgque.retry_queue (
     ev_retry_after timestamptz not null,
@@ -227,11 +172,6 @@ create table if not exists pgque.retry_queue (
     constraint rq_pkey primary key (ev_owner, ev_id)
 );
 comment on table pgque.retry_queue is 'Events that wait to be delivered again to one subscription';
-comment on column pgque.retry_queue.ev_retry_after is 'Time from which the event may come again';
-comment on column pgque.retry_queue.ev_queue is 'Queue';
-comment on column pgque.retry_queue.ev_txid is 'Always NULL: re-insertion gives a new one';
-comment on column pgque.retry_queue.ev_owner is 'Subscription that gets the event';
-comment on column pgque.retry_queue.ev_retry is 'Number of the coming redelivery';
 -- maint_retry_events() finds due rows here.
 create index if not exists rq_retry_idx on pgque.retry_queue (ev_retry_after);
 
@@ -245,11 +185,6 @@ create table if not exists pgque.dead_letter (
     ev_type text, ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
 );
 comment on table pgque.dead_letter is 'Events whose retries ran out, kept with the reason';
-comment on column pgque.dead_letter.dl_id is 'Dead letter id';
-comment on column pgque.dead_letter.dl_queue_id is 'Queue';
-comment on column pgque.dead_letter.dl_consumer_id is 'Consumer that gave up; the main consumer for members of a group';
-comment on column pgque.dead_letter.dl_time is 'Time of giving up';
-comment on column pgque.dead_letter.dl_reason is 'Reason given by the consumer';
 -- Giving up twice on one event keeps one row.
 create unique index if not exists dl_queue_consumer_ev_idx
 on pgque.dead_letter (dl_queue_id, dl_consumer_id, ev_id);
@@ -265,23 +200,6 @@ create index if not exists dl_cause_idx on pgque.dead_letter (
 );
 create index if not exists dl_key_idx on pgque.dead_letter using hash (ev_extra1);
 
-do $$
--- Columns that mean the same everywhere.
-declare v_column record;
-begin
-    for v_column in
-        select a.attrelid::regclass as relation, a.attname,
-            coalesce(col_description(t.attrelid, t.attnum), 'Free for the producer') as comment
-        from pg_attribute a
-        left join pg_attribute t on t.attrelid = 'pgque.event_template'::regclass and t.attname = a.attname
-        where a.attrelid in ('pgque.message'::regclass, 'pgque.event_template'::regclass,
-                'pgque.retry_queue'::regclass, 'pgque.dead_letter'::regclass)
-            and a.attname ~ '^(ev_)?extra|^ev_' and col_description(a.attrelid, a.attnum) is null
-    loop
-        execute format('comment on column %s.%I is %L', v_column.relation, v_column.attname, v_column.comment);
-    end loop;
-end $$;
-
 create or replace view pgque._window as
 select s.sub_batch as batch_id, s.sub_queue as queue_id, s.sub_consumer as consumer_id, s.sub_id,
     s.sub_last_tick as from_tick, f.tick_time as from_time, f.tick_event_seq as from_seq, f.tick_snapshot as from_snapshot,
@@ -291,6 +209,72 @@ left join pgque.tick f on f.tick_queue = s.sub_queue and f.tick_id = s.sub_last_
 left join pgque.tick t on t.tick_queue = s.sub_queue and t.tick_id = s.sub_next_tick
 where s.sub_batch is not null;
 comment on view pgque._window is 'Open batches: all that is needed to read the events between the two ticks of each';
+
+-- src/12_columns.sql
+
+-- What each column means.
+
+do $$
+declare v_columns record; v_relation text;
+begin
+    for v_columns in select * from (values
+        ('config', array[
+            'singleton', 'Always true: one row only', 'installed_at', 'Time of the first installation',
+            'ticker_job_id', 'Outside job that runs the ticker', 'maint_job_id', 'Outside job that runs maintenance',
+            'scheduler', 'Outside scheduler, if any', 'tick_period_ms', 'Pause between two passes of ticker_loop()']),
+        ('consumer', array['co_id', 'Consumer id', 'co_name', 'Consumer name']),
+        ('queue', array[
+            'queue_id', 'Part of the names of its tables', 'queue_name', 'The NOTIFY channel is pgque_<name>',
+            'queue_ntables', 'Number of event tables in rotation', 'queue_cur_table', 'Event table that producers write to',
+            'queue_rotation_period', 'Least time between two rotations', 'queue_switch_time', 'Time of the last rotation',
+            'queue_switch_step1', 'Transaction of the last rotation, first step',
+            'queue_switch_step2', 'Transaction of its second step; NULL until that has run',
+            'queue_external_ticker', 'Ticks come through ticker() with four arguments',
+            'queue_disable_insert', 'Refuse new events', 'queue_ticker_paused', 'Make no ticks',
+            'queue_ticker_max_count', 'Tick when so many events wait', 'queue_ticker_max_lag', 'Tick when events waited so long',
+            'queue_ticker_idle_period', 'Longest time between two ticks of an idle queue',
+            'queue_data_pfx', 'Event tables are called <prefix>_<number>', 'queue_tick_seq', 'Sequence of tick ids',
+            'queue_event_seq', 'Sequence of event ids; also counts events for the ticker',
+            'queue_extra_maint', 'Functions f(queue name) that maint() runs, if its owner owns them',
+            'queue_max_retries', 'Redeliveries before an event becomes a dead letter; NULL means 5']),
+        ('tick', array[
+            'tick_queue', 'Queue', 'tick_id', 'Grows within the queue', 'tick_time', 'Time of the tick',
+            'tick_snapshot', 'Transactions finished at the tick', 'tick_event_seq', 'Events sent, for throttling and statistics']),
+        ('subscription', array[
+            'sub_id', 'One for all members of a group, so that retries reach the group',
+            'sub_queue', 'Queue', 'sub_consumer', 'Consumer', 'sub_active', 'Last sign of life', 'sub_batch', 'Open batch',
+            'sub_last_tick', 'Tick up to which all is done; of a member: start of the open batch',
+            'sub_next_tick', 'Tick at the end of the open batch',
+            'sub_role', 'normal, coop_main (cursor of a group) or coop_member (holds batches of a group)']),
+        ('coop_window', array[
+            'cw_queue', 'Queue', 'cw_consumer', 'Main consumer of the group',
+            'cw_from_tick', 'Tick at the start of the window', 'cw_to_tick', 'Tick at the end of the window']),
+        ('event_template retry_queue dead_letter', array[
+            'ev_id', 'Event id, unique within the queue', 'ev_time', 'Start of the transaction that sent the event',
+            'ev_txid', 'Top-level transaction that wrote this row', 'ev_type', 'Event type', 'ev_data', 'Event data',
+            'ev_retry', 'Redeliveries so far; NULL on the first delivery', 'ev_extra1', 'Free for the producer',
+            'ev_extra2', 'Free for the producer', 'ev_extra3', 'Free for the producer', 'ev_extra4', 'Free for the producer']),
+        ('event_template retry_queue', array['ev_owner', 'Subscription that alone gets this row; NULL for all']),
+        ('retry_queue', array[
+            'ev_retry_after', 'Time from which the event may come again', 'ev_queue', 'Queue',
+            'ev_txid', 'Always NULL: re-insertion gives a new one', 'ev_retry', 'Number of the coming redelivery']),
+        ('dead_letter', array[
+            'dl_id', 'Dead letter id', 'dl_queue_id', 'Queue', 'dl_time', 'Time of giving up',
+            'dl_consumer_id', 'Who gave up; the main consumer for members of a group', 'dl_reason', 'Reason that it gave']),
+        ('message', array[
+            'msg_id', 'Event id', 'batch_id', 'Batch to acknowledge', 'type', 'Event type', 'payload', 'Event data, as sent',
+            'retry_count', 'Redeliveries so far; NULL on the first', 'created_at', 'Start of the sending transaction',
+            'extra1', 'Free for the producer', 'extra2', 'Free for the producer',
+            'extra3', 'Free for the producer', 'extra4', 'Free for the producer'])
+    ) c (relations, meanings) loop
+        foreach v_relation in array string_to_array(v_columns.relations, ' ') loop
+            for i in 1..cardinality(v_columns.meanings) by 2 loop
+                execute format('comment on column pgque.%I.%I is %L',
+                    v_relation, v_columns.meanings[i], v_columns.meanings[i + 1]);
+            end loop;
+        end loop;
+    end loop;
+end $$;
 
 -- src/20_queues.sql
 
@@ -315,8 +299,7 @@ where c.oid = to_regclass(i_queue.queue_data_pfx || '_' || coalesce(i_number, i_
 $$;
 comment on function pgque._event_table is 'One of the event tables of a queue; without a number the one that producers write to';
 
-create or replace function pgque._event_tables(i_queue pgque.queue)
-returns setof text language sql stable as $$
+create or replace function pgque._event_tables(i_queue pgque.queue) returns setof text language sql stable as $$
 select t from (select pgque._event_table(i_queue, n) from generate_series(0, i_queue.queue_ntables - 1) n) x (t)
 where t is not null
 $$;
@@ -333,8 +316,7 @@ begin
 end $$;
 comment on function pgque._is_read is 'Whether every committed row of an event table is visible in a snapshot';
 
-create or replace function pgque.tune_storage(i_queue_name text)
-returns integer language plpgsql strict as $$
+create or replace function pgque.tune_storage(i_queue_name text) returns integer language plpgsql strict as $$
 -- Event tables are only appended to and truncated: vacuum has nothing to do there.
 declare v_table text;
 begin
@@ -346,11 +328,8 @@ begin
 end $$;
 comment on function pgque.tune_storage is 'Set the storage parameters of the event tables of a queue';
 
-create or replace function pgque._create_event_tables(i_queue_id integer)
-returns void language plpgsql as $$
-declare
-    v_parent text := 'event_' || i_queue_id;
-    v_table text;
+create or replace function pgque._create_event_tables(i_queue_id integer) returns void language plpgsql as $$
+declare v_parent text := 'event_' || i_queue_id; v_table text;
 begin
     execute format('create table pgque.%I () inherits (pgque.event_template)', v_parent);
     execute format('comment on table pgque.%I is %L', v_parent, 'Parent of the event tables of queue ' || i_queue_id);
@@ -425,11 +404,6 @@ end $$;
 comment on function pgque.drop_queue(text, boolean) is
 'Drop a queue with its events and dead letters; with force also its subscriptions. Waits for open transactions that used it';
 
-create or replace function pgque.drop_queue(x_queue_name text)
-returns integer language plpgsql strict as $$
-begin return pgque.drop_queue(x_queue_name, false); end $$;
-comment on function pgque.drop_queue(text) is 'Drop a queue that has no subscription';
-
 create or replace function pgque.set_queue_config(x_queue_name text, x_param_name text, x_param_value text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare
@@ -476,8 +450,7 @@ begin
 end $$;
 comment on function pgque._search_tree is 'Code that runs the piece of code that belongs to a key, after few comparisons; keys are literals in order';
 
-create or replace function pgque._for_queue_id(i_code text)
-returns text language sql as $$
+create or replace function pgque._for_queue_id(i_code text) returns text language sql as $$
 -- Code after this is for the others: queues beyond the first hundred.
 select coalesce(pgque._search_tree('i_window.queue_id', array_agg(q.queue_id::text order by q.queue_id),
     array_agg(replace(i_code, '<id>', q.queue_id::text) order by q.queue_id)), '')
@@ -485,8 +458,7 @@ from (select queue_id from pgque.queue order by queue_id limit 100) q
 $$;
 comment on function pgque._for_queue_id is 'Code that does something for the queue of i_window';
 
-create or replace function pgque._for_queue_name(i_variable text, i_code text)
-returns text language sql as $$
+create or replace function pgque._for_queue_name(i_variable text, i_code text) returns text language sql as $$
 -- Code after this is for the others: queues beyond the first hundred, disabled or
 -- unknown ones.
 select coalesce(pgque._search_tree(format('%s collate "C"', i_variable),
@@ -500,8 +472,7 @@ from (
 $$;
 comment on function pgque._for_queue_name is 'Code that does something with the current event table of the queue that a variable names';
 
-create or replace function pgque._for_each_table(i_queue pgque.queue, i_code text)
-returns text language sql as $$
+create or replace function pgque._for_each_table(i_queue pgque.queue, i_code text) returns text language sql as $$
 -- Empty tables are passed by, so that no lock on them hinders a rotation. Advisory
 -- lock (table), shared: refused while a rotation that is not committed yet has
 -- emptied the table, which it does only when nobody has to read it any more.
@@ -520,8 +491,7 @@ begin
 end $$;
 comment on function pgque._write_function is 'Write a function down, or write it anew';
 
-create or replace function pgque._write_reading(i_queue pgque.queue)
-returns void language plpgsql as $$
+create or replace function pgque._write_reading(i_queue pgque.queue) returns void language plpgsql as $$
 -- Events that became visible from one snapshot to the other: those of transactions
 -- begun in between, and those of transactions that ran at the first tick and had
 -- ended at the second. The latter are named one by one: a range down to the oldest
@@ -544,12 +514,10 @@ begin
         $code$ || pgque._for_each_table(i_queue, $code$
             return query select * from <table>
             where ev_txid >= v_from and ev_txid < v_to and (ev_owner is null or ev_owner = i_window.sub_id)
-                and (v_all_done or pg_visible_in_snapshot(ev_txid, i_window.to_snapshot))
-            limit i_limit;
+                and (v_all_done or pg_visible_in_snapshot(ev_txid, i_window.to_snapshot)) limit i_limit;
             if v_late is not null then
                 return query select * from <table>
-                where ev_txid = any (v_late) and (ev_owner is null or ev_owner = i_window.sub_id)
-                limit i_limit;
+                where ev_txid = any (v_late) and (ev_owner is null or ev_owner = i_window.sub_id) limit i_limit;
             end if;$code$));
     perform pgque._write_function(
         format('_find_%s(i_window pgque._window, i_event_id bigint) returns pgque.event_template', i_queue.queue_id),
@@ -566,8 +534,7 @@ begin
 end $$;
 comment on function pgque._write_reading is 'Write the functions that read the events of a queue';
 
-create or replace function pgque._write_dispatch()
-returns void language plpgsql as $$
+create or replace function pgque._write_dispatch() returns void language plpgsql as $$
 begin
     perform pgque._write_function('_read(i_window pgque._window, i_limit bigint) returns setof pgque.event_template', '', '',
         pgque._for_queue_id('return query select * from pgque."_read_<id>"(i_window, i_limit); return;')
@@ -596,8 +563,7 @@ comment on function pgque._find is 'Event of a window by its id, else NULL field
 -- is opened or closed for events, so that a call neither looks the current table up
 -- nor plans its insert.
 
-create or replace function pgque._write_sending()
-returns void language plpgsql as $$
+create or replace function pgque._write_sending() returns void language plpgsql as $$
 -- What each function that sends one event takes for type, data and extras.
 declare v_function record;
 begin
@@ -668,8 +634,7 @@ begin
 end $$;
 comment on function pgque._refuse_disabled is 'Raise when a queue takes no new events';
 
-create or replace function pgque.current_event_table(x_queue_name text)
-returns text language plpgsql as $$
+create or replace function pgque.current_event_table(x_queue_name text) returns text language plpgsql as $$
 declare v_queue pgque.queue := pgque._queue(x_queue_name, 'Event queue not found');
 begin
     perform pgque._refuse_disabled(v_queue, 'Writing to queue disabled');
@@ -682,9 +647,7 @@ create or replace function pgque.insert_event_raw(
     ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
 ) returns bigint language plpgsql as $$
 -- A sequence value is used up even for a given id: the ticker counts events by it.
-declare
-    v_queue pgque.queue := pgque._queue(queue_name);
-    v_id bigint;
+declare v_queue pgque.queue := pgque._queue(queue_name); v_id bigint;
 begin
     perform pgque._refuse_disabled(v_queue);
     v_id := nextval(v_queue.queue_event_seq::regclass);
@@ -706,36 +669,10 @@ begin
     perform pgque._refuse_disabled(v_queue);
     v_ids := array(select nextval(v_queue.queue_event_seq::regclass) from generate_series(1, cardinality(i_payloads)));
     execute format('insert into %s select unnest($1), now(), pg_current_xact_id(), null, null, $2, unnest($3)',
-        pgque._event_table(v_queue))
-    using v_ids, i_type, i_payloads;
+        pgque._event_table(v_queue)) using v_ids, i_type, i_payloads;
     return v_ids;
 end $$;
 comment on function pgque._insert_events_raw is 'Append events in the order of an array through dynamic SQL, or say why not';
-
-create or replace function pgque.insert_event(queue_name text, ev_type text, ev_data text)
-returns bigint language plpgsql as $$
-begin return pgque.insert_event(queue_name, ev_type, ev_data, null, null, null, null); end $$;
-comment on function pgque.insert_event(text, text, text) is 'Append an event';
-
-create or replace function pgque.send_batch(queue_name text, payloads jsonb[])
-returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_events(queue_name, 'default', payloads::text[]); end $$;
-comment on function pgque.send_batch(text, jsonb[]) is 'Append events of type default, ids in input order: JSON';
-
-create or replace function pgque.send_batch(queue_name text, type_name text, payloads jsonb[])
-returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_events(queue_name, type_name, payloads::text[]); end $$;
-comment on function pgque.send_batch(text, text, jsonb[]) is 'Append events, ids in input order: JSON';
-
-create or replace function pgque.send_batch(queue_name text, payloads text[])
-returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_events(queue_name, 'default', payloads); end $$;
-comment on function pgque.send_batch(text, text[]) is 'Append events of type default, ids in input order: text, kept byte for byte';
-
-create or replace function pgque.send_batch(queue_name text, type_name text, payloads text[])
-returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_events(queue_name, type_name, payloads); end $$;
-comment on function pgque.send_batch(text, text, text[]) is 'Append events, ids in input order: text, kept byte for byte';
 
 -- src/40_ticker.sql
 
@@ -744,8 +681,7 @@ comment on function pgque.send_batch(text, text, text[]) is 'Append events, ids 
 -- the snapshot is that of a statement begun after the lock was obtained.
 -- A pass that finds nothing due writes nothing and uses no transaction id.
 
-create or replace function pgque._refuse_old_snapshot()
-returns void language plpgsql as $$
+create or replace function pgque._refuse_old_snapshot() returns void language plpgsql as $$
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         raise exception 'ticks must be made in a READ COMMITTED transaction' using errcode = 'invalid_transaction_state';
@@ -753,8 +689,7 @@ begin
 end $$;
 comment on function pgque._refuse_old_snapshot() is 'Raise when the transaction keeps one snapshot: its ticks could lie before committed ones';
 
-create or replace function pgque._tick_snapshot()
-returns pg_snapshot language sql stable as $$
+create or replace function pgque._tick_snapshot() returns pg_snapshot language sql stable as $$
 -- A snapshot does not list its own transaction as running. Listed here, so that
 -- events sent by the transaction that ticks come with the next tick, always.
 select case
@@ -769,30 +704,23 @@ from (select pg_current_snapshot(), pg_current_xact_id_if_assigned()) c (snapsho
 $$;
 comment on function pgque._tick_snapshot is 'Snapshot of this statement, with the own transaction shown as running';
 
-create or replace function pgque._due_queues(i_queue_ids integer[])
-returns table (
+create or replace function pgque._due_queues(i_queue_ids integer[]) returns table (
     queue_id integer, queue_name text, next_tick_id bigint, event_seq bigint, old_snapshot pg_snapshot, new_events bigint
 ) language sql stable as $$
 -- The only place that decides when to tick. NULL stands for all queues.
 -- No transaction id is asked for: an idle pass must not use one up.
 select q.queue_id, q.queue_name, coalesce(t1.tick_id, 0) + 1, d.event_seq, t1.tick_snapshot, d.new_events
 from pgque.queue q
-left join lateral (
-    select * from pgque.tick t where t.tick_queue = q.queue_id order by t.tick_id desc limit 1
-) t1 on true
+left join lateral (select * from pgque.tick t where t.tick_queue = q.queue_id order by t.tick_id desc limit 1) t1 on true
 left join lateral (
     select t.tick_time, t.tick_event_seq from pgque.tick t
     where t.tick_queue = q.queue_id and t.tick_id < t1.tick_id order by t.tick_id desc limit 1
 ) t0 on true
-cross join lateral (
-    select coalesce(pg_sequence_last_value(to_regclass(q.queue_event_seq)), 0) as event_seq offset 0
-) s
+cross join lateral (select coalesce(pg_sequence_last_value(to_regclass(q.queue_event_seq)), 0) as event_seq offset 0) s
 cross join lateral (
     select s.event_seq, s.event_seq - t1.tick_event_seq as new_events, now() - t1.tick_time as lag offset 0
 ) d
-where not q.queue_external_ticker
-    and not q.queue_ticker_paused
-    and (i_queue_ids is null or q.queue_id = any (i_queue_ids))
+where not q.queue_external_ticker and not q.queue_ticker_paused and (i_queue_ids is null or q.queue_id = any (i_queue_ids))
     and case
         when t1.tick_id is null or t0.tick_time is null then true
         when d.new_events > 0 then d.new_events >= q.queue_ticker_max_count or d.lag >= q.queue_ticker_max_lag
@@ -850,10 +778,7 @@ comment on function pgque._tick_queues(integer[]) is 'Tick those of the given qu
 
 create or replace function pgque.ticker()
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_due integer[];
-    v_id integer;
-    v_ticks bigint := 0;
+declare v_due integer[]; v_id integer; v_ticks bigint := 0;
 begin
     begin
         v_due := array(select d.queue_id from pgque._due_queues(null) d order by d.queue_name);
@@ -915,9 +840,7 @@ comment on function pgque._queue_to_tick is 'Queue whose ticks come from outside
 create or replace function pgque.ticker(
     i_queue_name text, i_tick_id bigint, i_orig_timestamp timestamptz, i_event_seq bigint
 ) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue := pgque._queue_to_tick(i_queue_name, true);
-    v_last pgque.tick;
+declare v_queue pgque.queue := pgque._queue_to_tick(i_queue_name, true); v_last pgque.tick;
 begin
     perform pgque._refuse_old_snapshot();
     -- The same lock as in _tick_queues(), here waited for.
@@ -948,11 +871,6 @@ begin
 end $$;
 comment on function pgque.force_next_tick is 'Make the next ticker() call tick this queue; returns the newest tick there is';
 
-create or replace function pgque.force_tick(i_queue_name text)
-returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.force_next_tick(i_queue_name); end $$;
-comment on function pgque.force_tick(text) is 'Older name of force_next_tick()';
-
 create or replace function pgque.set_tick_period_ms(p_period_ms integer)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
@@ -965,8 +883,7 @@ begin
 end $$;
 comment on function pgque.set_tick_period_ms(integer) is 'Set the pause of ticker_loop()';
 
-create or replace procedure pgque.ticker_loop()
-language plpgsql as $$
+create or replace procedure pgque.ticker_loop() language plpgsql as $$
 declare
     v_period integer := (select tick_period_ms from pgque.config);
     v_start timestamptz := clock_timestamp();
@@ -981,19 +898,6 @@ begin
     end loop;
 end $$;
 comment on procedure pgque.ticker_loop is 'Run ticker() for about one second, committing after each pass; CALL it outside a transaction';
-
-create or replace function pgque.seq_getval(i_seq_name text)
-returns bigint language plpgsql strict as $$
-begin return coalesce(pg_sequence_last_value(i_seq_name::regclass), 1); end $$;
-comment on function pgque.seq_getval(text) is 'last_value of a sequence, which reads 1 before its first use';
-
-create or replace function pgque.seq_setval(i_seq_name text, i_new_value bigint)
-returns bigint language plpgsql strict as $$
-begin
-    if i_new_value > pgque.seq_getval(i_seq_name) then return setval(i_seq_name::regclass, i_new_value); end if;
-    return pgque.seq_getval(i_seq_name);
-end $$;
-comment on function pgque.seq_setval(text, bigint) is 'Move a sequence forward, never back; returns where it stands';
 
 -- src/50_batches.sql
 
@@ -1012,8 +916,7 @@ begin
 end $$;
 comment on function pgque._batch is 'Open batch; NULL fields when there is none';
 
-create or replace function pgque._readable_batch(i_batch_id bigint)
-returns pgque._window language plpgsql as $$
+create or replace function pgque._readable_batch(i_batch_id bigint) returns pgque._window language plpgsql as $$
 declare v_window pgque._window := pgque._batch(i_batch_id);
 begin
     if v_window.batch_id is null then raise exception 'batch not found: %', i_batch_id; end if;
@@ -1028,24 +931,16 @@ create or replace function pgque.find_tick_helper(
     i_queue_id integer, i_prev_tick_id bigint, i_prev_tick_time timestamptz, i_prev_tick_seq bigint,
     i_min_count bigint, i_min_interval interval, out next_tick_id bigint, out next_tick_time timestamptz,
     out next_tick_seq bigint
-) language plpgsql stable as $$
+) language sql stable as $$
 -- The newest tick, if it fulfils a wish; from a backlog of more than twice the wish
 -- the first tick that fulfils it.
-begin
-    select t.tick_id, t.tick_time, t.tick_event_seq into next_tick_id, next_tick_time, next_tick_seq
-    from pgque.tick t
-    where t.tick_queue = i_queue_id and t.tick_id > i_prev_tick_id order by t.tick_id desc limit 1;
-    if next_tick_seq - i_prev_tick_seq > 2 * i_min_count or next_tick_time - i_prev_tick_time > 2 * i_min_interval then
-        select t.tick_id, t.tick_time, t.tick_event_seq into next_tick_id, next_tick_time, next_tick_seq
-        from pgque.tick t
-        where t.tick_queue = i_queue_id and t.tick_id > i_prev_tick_id
-            and (t.tick_event_seq - i_prev_tick_seq >= i_min_count or t.tick_time - i_prev_tick_time >= i_min_interval)
-        order by t.tick_id limit 1;
-    elsif (next_tick_seq - i_prev_tick_seq >= i_min_count or next_tick_time - i_prev_tick_time >= i_min_interval) is not true
-    then
-        next_tick_id := null; next_tick_time := null; next_tick_seq := null;
-    end if;
-end $$;
+select t.tick_id, t.tick_time, t.tick_event_seq
+from (select * from pgque.tick where tick_queue = i_queue_id order by tick_id desc limit 1) newest
+join pgque.tick t on t.tick_queue = i_queue_id and t.tick_id > i_prev_tick_id and (t.tick_id = newest.tick_id
+    or newest.tick_event_seq - i_prev_tick_seq > 2 * i_min_count or newest.tick_time - i_prev_tick_time > 2 * i_min_interval)
+where t.tick_event_seq - i_prev_tick_seq >= i_min_count or t.tick_time - i_prev_tick_time >= i_min_interval
+order by t.tick_id limit 1
+$$;
 comment on function pgque.find_tick_helper is 'Tick at which a batch of a wanted size or age ends; NULL when there is not enough yet';
 
 create or replace function pgque._next_tick(
@@ -1057,14 +952,12 @@ create or replace function pgque._next_tick(
 declare v_id bigint; v_time timestamptz;
 begin
     if i_min_count is not null or i_min_interval is not null then
-        select h.next_tick_id, h.next_tick_time into v_id, v_time
-        from pgque.tick f
+        select h.next_tick_id, h.next_tick_time into v_id, v_time from pgque.tick f
         cross join pgque.find_tick_helper(
             i_queue_id, f.tick_id, f.tick_time, f.tick_event_seq, i_min_count, i_min_interval) h
         where f.tick_queue = i_queue_id and f.tick_id = i_from_tick;
     else
-        select n.tick_id, n.tick_time into v_id, v_time
-        from pgque.tick f
+        select n.tick_id, n.tick_time into v_id, v_time from pgque.tick f
         cross join lateral (
             select * from pgque.tick t
             where t.tick_queue = f.tick_queue and t.tick_id > f.tick_id and t.tick_event_seq <> f.tick_event_seq
@@ -1072,10 +965,8 @@ begin
         ) n
         where f.tick_queue = i_queue_id and f.tick_id = i_from_tick;
         if not found then
-            select n.tick_id, n.tick_time into v_id, v_time
-            from pgque.tick n
-            where n.tick_queue = i_queue_id and n.tick_id > i_from_tick
-            order by n.tick_id desc limit 1;
+            select n.tick_id, n.tick_time into v_id, v_time from pgque.tick n
+            where n.tick_queue = i_queue_id and n.tick_id > i_from_tick order by n.tick_id desc limit 1;
         end if;
     end if;
     return case when now() - v_time < i_min_lag then null else v_id end;
@@ -1090,8 +981,7 @@ create or replace function pgque._find_subscription(i_queue text, i_consumer tex
 returns pgque.subscription language plpgsql as $$
 declare v_sub pgque.subscription;
 begin
-    select s.* into v_sub
-    from pgque.queue q
+    select s.* into v_sub from pgque.queue q
     join pgque.subscription s on s.sub_queue = q.queue_id
     join pgque.consumer c on c.co_id = s.sub_consumer
     where q.queue_name = i_queue and c.co_name = i_consumer;
@@ -1172,11 +1062,6 @@ create or replace function pgque.next_batch_info(
 ) language sql as $$ select * from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) $$;
 comment on function pgque.next_batch_info is 'Open the next batch and describe it';
 
-create or replace function pgque.next_batch(i_queue_name text, i_consumer_name text)
-returns bigint language plpgsql as $$
-begin return (select b.batch_id from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) b); end $$;
-comment on function pgque.next_batch(text, text) is 'Open the next batch, or give the open one again; NULL when there is none';
-
 create or replace function pgque.get_batch_events(
     x_batch_id bigint, out ev_id bigint, out ev_time timestamptz, out ev_txid bigint, out ev_retry integer,
     out ev_type text, out ev_data text, out ev_extra1 text, out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
@@ -1185,8 +1070,7 @@ begin
     return query
     select e.ev_id, e.ev_time, e.ev_txid::text::bigint, e.ev_retry, e.ev_type, e.ev_data,
         e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4
-    from pgque._read(pgque._readable_batch(x_batch_id), null) e
-    order by e.ev_id;
+    from pgque._read(pgque._readable_batch(x_batch_id), null) e order by e.ev_id;
 end $$;
 comment on function pgque.get_batch_events is 'All events of an open batch in the order of their ids; may be read through a cursor in pages';
 
@@ -1205,16 +1089,7 @@ begin
         return next;
     end loop;
 end $$;
-comment on function pgque.get_batch_cursor(bigint, text, integer, text) is
-'Open a named cursor over a batch, narrowed by a piece of SQL, and return its first rows';
-
-create or replace function pgque.get_batch_cursor(
-    i_batch_id bigint, i_cursor_name text, i_quick_limit integer, out ev_id bigint, out ev_time timestamptz,
-    out ev_txid bigint, out ev_retry integer, out ev_type text, out ev_data text, out ev_extra1 text,
-    out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
-) returns setof record language plpgsql strict as $$
-begin return query select * from pgque.get_batch_cursor(i_batch_id, i_cursor_name, i_quick_limit, null); end $$;
-comment on function pgque.get_batch_cursor(bigint, text, integer) is 'Open a named cursor over a batch and return its first rows';
+comment on function pgque.get_batch_cursor(bigint, text, integer, text) is 'Open a named cursor over a batch, narrowed by a piece of SQL, and return its first rows';
 
 create or replace function pgque.ack(i_batch_id bigint)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
@@ -1232,11 +1107,6 @@ begin
 end $$;
 comment on function pgque.ack is
 'Finish a whole batch, also events never read, and move the cursor: 1, or 0 with a warning when the batch is no longer open, as after a takeover';
-
-create or replace function pgque.finish_batch(x_batch_id bigint)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.ack(x_batch_id); end $$;
-comment on function pgque.finish_batch is 'Older name of ack()';
 
 create or replace function pgque._refuse_overflow(i_function text, i_count bigint, i_max_return integer)
 returns void language plpgsql as $$
@@ -1276,8 +1146,7 @@ comment on function pgque.receive is
 
 -- Consumers: subscribe, unsubscribe.
 
-create or replace function pgque._consumer_id(i_consumer text)
-returns integer language plpgsql as $$
+create or replace function pgque._consumer_id(i_consumer text) returns integer language plpgsql as $$
 -- The row is locked only against deletion, so that consumers with one name on
 -- many queues do not wait for each other.
 declare v_id integer;
@@ -1290,8 +1159,7 @@ begin
 end $$;
 comment on function pgque._consumer_id is 'Id of a consumer, made when new';
 
-create or replace function pgque._forget_consumers(i_consumer_ids integer[])
-returns void language plpgsql as $$
+create or replace function pgque._forget_consumers(i_consumer_ids integer[]) returns void language plpgsql as $$
 -- A row that somebody else holds is being subscribed again and stays.
 declare v_ids integer[];
 begin
@@ -1333,21 +1201,9 @@ begin
 end $$;
 comment on function pgque.register_consumer_at is 'Subscribe at a tick, or move an existing cursor there and drop its open batch: 1 when new';
 
-create or replace function pgque.register_consumer(x_queue_name text, x_consumer_id text)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.register_consumer_at(x_queue_name, x_consumer_id, null); end $$;
-comment on function pgque.register_consumer is 'Older name of subscribe()';
-
-create or replace function pgque.subscribe(queue text, consumer text)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.register_consumer_at(queue, consumer, null); end $$;
-comment on function pgque.subscribe is 'Subscribe at the newest tick: 1 when new, 0 when already there. Any number may do so at once';
-
 create or replace function pgque.unregister_consumer(x_queue_name text, x_consumer_name text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_sub pgque.subscription := pgque._find_subscription(x_queue_name, x_consumer_name);
-    v_is_busy boolean;
+declare v_sub pgque.subscription := pgque._find_subscription(x_queue_name, x_consumer_name); v_is_busy boolean;
 begin
     select * into v_sub from pgque.subscription
     where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer for update;
@@ -1369,11 +1225,6 @@ begin
     return 1;
 end $$;
 comment on function pgque.unregister_consumer is 'Unsubscribe: pending retries go, and with the last subscription also the dead letters. 0 when not subscribed';
-
-create or replace function pgque.unsubscribe(queue text, consumer text)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.unregister_consumer(queue, consumer); end $$;
-comment on function pgque.unsubscribe is 'Unsubscribe, as unregister_consumer()';
 
 -- src/60_retry.sql
 
@@ -1427,9 +1278,7 @@ create or replace function pgque.nack(
     i_batch_id bigint, i_msg pgque.message, i_retry_after interval default '00:01:00', i_reason text default null
 ) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- Of the message only the id counts: everything else is read from the event.
-declare
-    v_batch pgque._window := pgque._batch(i_batch_id, true);
-    v_event pgque.event_template;
+declare v_batch pgque._window := pgque._batch(i_batch_id, true); v_event pgque.event_template;
 begin
     if v_batch.batch_id is null then raise exception 'batch not found: %', i_batch_id; end if;
     v_event := pgque._find(v_batch, i_msg.msg_id);
@@ -1444,9 +1293,7 @@ comment on function pgque.nack is
 
 create or replace function pgque.event_retry(x_batch_id bigint, x_event_id bigint, x_retry_time timestamptz)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_batch pgque._window := pgque._batch(x_batch_id, true);
-    v_event pgque.event_template;
+declare v_batch pgque._window := pgque._batch(x_batch_id, true); v_event pgque.event_template;
 begin
     if v_batch.batch_id is not null then v_event := pgque._find(pgque._readable_batch(x_batch_id), x_event_id); end if;
     if v_event.ev_id is null then raise exception 'event not found'; end if;
@@ -1454,19 +1301,12 @@ begin
 end $$;
 comment on function pgque.event_retry(bigint, bigint, timestamptz) is 'Retry one event at a time, whatever its count: 1, or 0 when it waits already';
 
-create or replace function pgque.event_retry(x_batch_id bigint, x_event_id bigint, x_retry_seconds integer)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.event_retry(x_batch_id, x_event_id, now() + make_interval(secs => x_retry_seconds)); end $$;
-comment on function pgque.event_retry(bigint, bigint, integer) is 'Retry one event after some seconds, whatever its count: 1, or 0 when it waits already';
-
 create or replace function pgque.event_retry_raw(
     x_queue text, x_consumer text, x_retry_after timestamptz, x_ev_id bigint, x_ev_time timestamptz,
     x_ev_retry integer, x_ev_type text, x_ev_data text, x_ev_extra1 text, x_ev_extra2 text, x_ev_extra3 text,
     x_ev_extra4 text
 ) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_sub pgque.subscription := pgque._find_subscription(x_queue, x_consumer);
-    v_id bigint := x_ev_id;
+declare v_sub pgque.subscription := pgque._find_subscription(x_queue, x_consumer); v_id bigint := x_ev_id;
 begin
     if v_sub.sub_id is null then raise exception 'consumer not registered'; end if;
     if v_id is null then v_id := nextval((pgque._queue(x_queue)).queue_event_seq::regclass); end if;
@@ -1480,10 +1320,7 @@ comment on function pgque.event_retry_raw is 'Put an event with every field give
 
 create or replace function pgque.batch_retry(i_batch_id bigint, i_retry_seconds integer)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_batch pgque._window := pgque._batch(i_batch_id, true);
-    v_event pgque.event_template;
-    v_count integer := 0;
+declare v_batch pgque._window := pgque._batch(i_batch_id, true); v_event pgque.event_template; v_count integer := 0;
 begin
     if v_batch.batch_id is null then raise exception 'batch_retry: batch % not found', i_batch_id; end if;
     for v_event in select * from pgque._read(pgque._readable_batch(i_batch_id), null) loop
@@ -1493,8 +1330,7 @@ begin
 end $$;
 comment on function pgque.batch_retry is 'Retry every event of a batch, whatever its count; the number of events newly queued';
 
-create or replace function pgque._reinsert_due(i_queue pgque.queue)
-returns integer language plpgsql as $$
+create or replace function pgque._reinsert_due(i_queue pgque.queue) returns integer language plpgsql as $$
 -- Each event uses up a sequence value, so that the ticker counts it as new.
 declare v_count integer;
 begin
@@ -1506,8 +1342,7 @@ begin
         ' insert into %s'
         ' select ev_id, ev_time, pg_current_xact_id(), ev_owner, ev_retry, ev_type, ev_data,'
         ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from due order by ev_id',
-        pgque._event_table(i_queue))
-    using i_queue.queue_id, i_queue.queue_event_seq;
+        pgque._event_table(i_queue)) using i_queue.queue_id, i_queue.queue_event_seq;
     get diagnostics v_count = row_count;
     return v_count;
 end $$;
@@ -1515,13 +1350,10 @@ comment on function pgque._reinsert_due is 'Write the due retries of a queue int
 
 create or replace function pgque.maint_retry_events()
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue;
-    v_count integer := 0;
+declare v_queue pgque.queue; v_count integer := 0;
 begin
     for v_queue in
-        select * from pgque.queue q
-        where not q.queue_disable_insert
+        select * from pgque.queue q where not q.queue_disable_insert
             and exists (select from pgque.retry_queue r where r.ev_queue = q.queue_id and r.ev_retry_after <= now())
         order by q.queue_name
     loop
@@ -1606,8 +1438,7 @@ begin
         end;
     end loop;
 end $$;
-comment on function pgque.dlq_replay_all is
-'Replay the dead letters of a queue one by one; those that fail stay. Letters that another session replays are left to it';
+comment on function pgque.dlq_replay_all is 'Replay the dead letters of a queue one by one; those that fail stay. Letters that another session replays are left to it';
 
 create or replace function pgque.dlq_purge(i_queue_name text, i_older_than interval default '30 days')
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
@@ -1630,14 +1461,6 @@ comment on function pgque.dlq_purge is 'Delete dead letters older than an interv
 -- than the cursor takes to move: a window is claimed by an advisory lock on its
 -- first tick, which tells other sessions of a claim that is not committed yet, and
 -- by a row in coop_window when the cursor cannot be moved over it at once.
-
-create or replace function pgque._lock_group(i_sub_id integer)
-returns void language sql as $$
--- Sessions that hand out ordinary windows share this lock; whoever needs the
--- group at rest (windows of a wanted size, end of the group) takes it alone.
-select pg_advisory_xact_lock(hashtext('pgque.group'), i_sub_id)
-$$;
-comment on function pgque._lock_group is 'Wait until no window of a group is being handed out';
 
 create or replace function pgque._move_group_cursor(
     i_queue_id integer, i_main_id integer, i_from_tick bigint, i_to_tick bigint
@@ -1695,30 +1518,17 @@ begin
 end $$;
 comment on function pgque._claim_window is 'Next free window of a group, locked until commit; NULL end when there is none';
 
-create or replace function pgque._window_is_free(i_main pgque.subscription, i_from_tick bigint)
-returns boolean language sql as $$
-select not exists (
-        select from pgque.coop_window w
-        where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
-            and w.cw_from_tick <= i_from_tick and w.cw_to_tick > i_from_tick
-    )
-    and exists (
-        select from pgque.subscription s
-        where s.sub_queue = i_main.sub_queue and s.sub_consumer = i_main.sub_consumer and s.sub_last_tick <= i_from_tick
-    )
-$$;
-comment on function pgque._window_is_free is 'Whether no committed transaction has handed out the window at this tick';
-
 create or replace function pgque._next_free_window(
     i_main pgque.subscription, i_min_lag interval, i_min_count bigint, i_min_interval interval,
     out from_tick bigint, out to_tick bigint
 ) language plpgsql as $$
 -- Windows of a wanted size have borders that other sessions cannot foresee: for
--- them the group is locked alone. A claim is checked again once it is locked,
--- for the session that held it before may have committed meanwhile.
+-- them the advisory lock (pgque.group, group) is taken alone, as for the end of the
+-- group; who hands out other windows or joins shares it. A claim is checked again
+-- once it is locked, for the session that held it before may have committed meanwhile.
 begin
     if i_min_count is not null or i_min_interval is not null then
-        perform pgque._lock_group(i_main.sub_id);
+        perform pg_advisory_xact_lock(hashtext('pgque.group'), i_main.sub_id);
     else
         perform pg_advisory_xact_lock_shared(hashtext('pgque.group'), i_main.sub_id);
     end if;
@@ -1727,7 +1537,13 @@ begin
         where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer;
         select c.from_tick, c.to_tick into from_tick, to_tick
         from pgque._claim_window(i_main, i_min_lag, i_min_count, i_min_interval) c;
-        exit when to_tick is null or pgque._window_is_free(i_main, from_tick);
+        exit when to_tick is null or exists (
+                select from pgque.subscription
+                where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer and sub_last_tick <= from_tick)
+            and not exists (
+                select from pgque.coop_window
+                where cw_queue = i_main.sub_queue and cw_consumer = i_main.sub_consumer
+                    and cw_from_tick <= from_tick and cw_to_tick > from_tick);
     end loop;
 end $$;
 comment on function pgque._next_free_window is 'Claim the next free window of a group; NULL end when there is none';
@@ -1770,9 +1586,7 @@ comment on function pgque._sign_of_life is 'Note that a member lives, unless tha
 
 create or replace function pgque._ensure_main(i_queue text, i_consumer text, i_convert_normal boolean)
 returns pgque.subscription language plpgsql as $$
-declare
-    v_main pgque.subscription;
-    v_is_mine boolean := pgque.register_consumer_at(i_queue, i_consumer, null) = 1;
+declare v_main pgque.subscription; v_is_mine boolean := pgque.register_consumer_at(i_queue, i_consumer, null) = 1;
 begin
     v_main := pgque._find_subscription(i_queue, i_consumer);
     select * into v_main from pgque.subscription
@@ -1827,12 +1641,6 @@ end $$;
 comment on function pgque.register_subconsumer is
 'Experimental in PgQue 0.2. Join a group, which is made at the newest tick when new: 1, or 0 when already in it. Any number may do so at once';
 
-create or replace function pgque.subscribe_subconsumer(
-    i_queue text, i_consumer text, i_subconsumer text, i_convert_normal boolean default false
-) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, i_convert_normal); end $$;
-comment on function pgque.subscribe_subconsumer is 'Experimental in PgQue 0.2. Join a group, as register_subconsumer()';
-
 create or replace function pgque.touch_subconsumer(i_queue text, i_consumer text, i_subconsumer text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
@@ -1843,16 +1651,7 @@ begin
 end $$;
 comment on function pgque.touch_subconsumer is 'Experimental in PgQue 0.2. Sign of life of a member at work: 1, or 0 when it is unknown';
 
-create or replace function pgque._has_members(i_queue_id integer, i_sub_id integer)
-returns boolean language plpgsql as $$
-begin
-    return exists (
-        select from pgque.subscription where sub_queue = i_queue_id and sub_id = i_sub_id and sub_role = 'coop_member');
-end $$;
-comment on function pgque._has_members is 'Whether a group has members';
-
-create or replace function pgque._remove_member(i_member pgque.subscription)
-returns integer language plpgsql as $$
+create or replace function pgque._remove_member(i_member pgque.subscription) returns integer language plpgsql as $$
 -- The group ends with its last member, unless somebody is just joining; its cursor
 -- becomes that of a normal consumer. Windows that the cursor could not pass yet are
 -- then read again. Advisory lock (pgque.leave, group): of two members that leave at
@@ -1862,9 +1661,13 @@ begin
     perform pg_advisory_xact_lock(hashtext('pgque.leave'), i_member.sub_id);
     delete from pgque.subscription where sub_queue = i_member.sub_queue and sub_consumer = i_member.sub_consumer;
     perform pgque._forget_consumers(array[i_member.sub_consumer]);
-    if pgque._has_members(i_member.sub_queue, i_member.sub_id) then return 1; end if;
-    perform pgque._lock_group(i_member.sub_id);
-    if pgque._has_members(i_member.sub_queue, i_member.sub_id) then return 1; end if;
+    for i in 1..2 loop
+        if exists (
+            select from pgque.subscription
+            where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member')
+        then return 1; end if;
+        perform pg_advisory_xact_lock(hashtext('pgque.group'), i_member.sub_id); -- and look again
+    end loop;
     select * into v_main from pgque.subscription
     where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_main';
     perform pgque._move_group_cursor(v_main.sub_queue, v_main.sub_consumer, null, null);
@@ -1904,12 +1707,6 @@ begin
 end $$;
 comment on function pgque.unregister_subconsumer is
 'Experimental in PgQue 0.2. Leave a group: 1, or 0 when unknown. With batch_handling 1 the events of an open batch are retried in a minute';
-
-create or replace function pgque.unsubscribe_subconsumer(
-    i_queue text, i_consumer text, i_subconsumer text, i_batch_handling integer default 0
-) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.unregister_subconsumer(i_queue, i_consumer, i_subconsumer, i_batch_handling); end $$;
-comment on function pgque.unsubscribe_subconsumer is 'Experimental in PgQue 0.2. Leave a group, as unregister_subconsumer()';
 
 -- src/75_group_batches.sql
 
@@ -2025,15 +1822,6 @@ end $$;
 comment on function pgque.next_batch_custom(text, text, text, interval, integer, interval, interval) is
 'Experimental in PgQue 0.2. Give a member its open batch, the batch of a member silent for i_dead_interval (NULL: never), or the next window; joins the group when needed. Members do not wait for each other''s commit';
 
-create or replace function pgque.next_batch(
-    i_queue text, i_consumer text, i_subconsumer text, i_dead_interval interval default null
-) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin
-    return (select b.batch_id
-        from pgque.next_batch_custom(i_queue, i_consumer, i_subconsumer, null, null, null, i_dead_interval) b);
-end $$;
-comment on function pgque.next_batch(text, text, text, interval) is 'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()';
-
 create or replace function pgque.receive_coop(
     i_queue text, i_consumer text, i_subconsumer text, i_max_return integer default 100,
     i_dead_interval interval default null
@@ -2087,10 +1875,8 @@ comment on function pgque._truncate_if_read is 'Empty an event table that all co
 create or replace function pgque._delete_old_ticks(i_queue_id integer, i_lowest_tick bigint, i_before_xid xid8)
 returns void language sql as $$
 -- A tick that is just being subscribed to is locked, and passed over.
-delete from pgque.tick t
-using (
-    select o.tick_id from pgque.tick o
-    where o.tick_queue = i_queue_id
+delete from pgque.tick t using (
+    select o.tick_id from pgque.tick o where o.tick_queue = i_queue_id
         and o.tick_id < coalesce(i_lowest_tick, (select max(n.tick_id) from pgque.tick n where n.tick_queue = i_queue_id))
         and pg_snapshot_xmin(o.tick_snapshot) < i_before_xid
     for update skip locked
@@ -2103,8 +1889,7 @@ create or replace function pgque.maint_rotate_tables_step1(i_queue_name text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare v_queue pgque.queue; v_lowest pgque.tick; v_lowest_id bigint; v_next integer; v_xid bigint;
 begin
-    select * into v_queue from pgque.queue
-    where queue_name = i_queue_name and queue_switch_step2 is not null
+    select * into v_queue from pgque.queue where queue_name = i_queue_name and queue_switch_step2 is not null
         and queue_switch_time + queue_rotation_period < now()
     for no key update skip locked;
     if not found then return 0; end if;
@@ -2129,16 +1914,14 @@ end $$;
 comment on function pgque.maint_rotate_tables_step1 is
 'Rotate a queue when its period is over and the next table is read by all: truncate that table and let producers write to it';
 
-create or replace function pgque.maint_rotate_tables_step2()
-returns integer language plpgsql as $$
+create or replace function pgque.maint_rotate_tables_step2() returns integer language plpgsql as $$
 begin
     update pgque.queue set queue_switch_step2 = pg_current_xact_id()::text::bigint where queue_switch_step2 is null;
     return 0;
 end $$;
 comment on function pgque.maint_rotate_tables_step2 is 'Finish the rotations begun by earlier transactions; without it no second rotation starts';
 
-create or replace function pgque.maint_tables_to_vacuum()
-returns setof text language sql as $$
+create or replace function pgque.maint_tables_to_vacuum() returns setof text language sql as $$
 select unnest(array['pgque.subscription', 'pgque.consumer', 'pgque.queue', 'pgque.tick', 'pgque.retry_queue'])
 where not current_setting('autovacuum')::boolean
 $$;
@@ -2149,8 +1932,7 @@ returns setof record language plpgsql as $$
 begin
     return query
     select 'pgque.maint_rotate_tables_step1', q.queue_name from pgque.queue q
-    where q.queue_switch_step2 is not null and q.queue_switch_time + q.queue_rotation_period < now()
-    order by 2;
+    where q.queue_switch_step2 is not null and q.queue_switch_time + q.queue_rotation_period < now() order by 2;
     return query
     select 'pgque.maint_rotate_tables_step2', null::text
     where exists (select from pgque.queue where queue_switch_step2 is null);
@@ -2181,9 +1963,7 @@ comment on function pgque._run_extra_maint is 'Run a maintenance function that a
 
 create or replace function pgque.maint()
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_operation record;
-    v_count integer := 0;
+declare v_operation record; v_count integer := 0;
 begin
     for v_operation in select * from pgque.maint_operations() loop
         continue when v_operation.func_name in ('vacuum', 'pgque.maint_rotate_tables_step2');
@@ -2232,8 +2012,7 @@ begin
 end $$;
 comment on function pgque._keep_unread is 'Copy what a subscription has not read of an event table into the retry queue';
 
-create or replace function pgque._rebase_queue(i_queue pgque.queue)
-returns bigint language plpgsql as $$
+create or replace function pgque._rebase_queue(i_queue pgque.queue) returns bigint language plpgsql as $$
 declare
     v_tables text := (select string_agg(t, ', ') from pgque._event_tables(i_queue) t);
     v_tick_id bigint;
@@ -2266,9 +2045,7 @@ comment on function pgque._rebase_queue is 'Rebase one queue';
 
 create or replace function pgque.rebase()
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue;
-    v_count bigint := 0;
+declare v_queue pgque.queue; v_count bigint := 0;
 begin
     perform pgque._refuse_old_snapshot();
     for v_queue in select * from pgque.queue order by queue_id for no key update loop
@@ -2303,19 +2080,9 @@ begin
         select max(r.tick_id), max(r.tick_time), min(r.tick_time), max(r.tick_event_seq), min(r.tick_event_seq)
         from (select * from pgque.tick where tick_queue = q.queue_id order by tick_id desc limit 20) r
     ) t (new_id, new_time, old_time, new_seq, old_seq)
-    where i_queue_name is null or q.queue_name = i_queue_name
-    order by q.queue_name;
+    where i_queue_name is null or q.queue_name = i_queue_name order by q.queue_name;
 end $$;
 comment on function pgque.get_queue_info(text) is 'Settings and state of a queue: time since the newest tick, rate over the last ticks, events not ticked yet';
-
-create or replace function pgque.get_queue_info(
-    out queue_name text, out queue_ntables integer, out queue_cur_table integer, out queue_rotation_period interval,
-    out queue_switch_time timestamptz, out queue_external_ticker boolean, out queue_ticker_paused boolean,
-    out queue_ticker_max_count integer, out queue_ticker_max_lag interval, out queue_ticker_idle_period interval,
-    out ticker_lag interval, out ev_per_sec double precision, out ev_new bigint, out last_tick_id bigint
-) returns setof record language plpgsql as $$
-begin return query select * from pgque.get_queue_info(null); end $$;
-comment on function pgque.get_queue_info() is 'Settings and state of all queues';
 
 create or replace function pgque.get_consumer_info(
     i_queue_name text, i_consumer_name text, out queue_name text, out consumer_name text, out lag interval,
@@ -2327,29 +2094,13 @@ begin
     select q.queue_name, c.co_name, now() - t.tick_time, now() - s.sub_active, s.sub_last_tick, s.sub_batch,
         s.sub_next_tick, (select n.tick_event_seq from pgque.tick n where n.tick_queue = q.queue_id order by n.tick_id desc limit 1)
         - t.tick_event_seq
-    from pgque.subscription s
-    join pgque.queue q on q.queue_id = s.sub_queue
+    from pgque.subscription s join pgque.queue q on q.queue_id = s.sub_queue
     join pgque.consumer c on c.co_id = s.sub_consumer
     left join pgque.tick t on t.tick_queue = s.sub_queue and t.tick_id = s.sub_last_tick
     where (i_queue_name is null or q.queue_name = i_queue_name)
-        and (i_consumer_name is null or c.co_name = i_consumer_name)
-    order by q.queue_name, c.co_name;
+        and (i_consumer_name is null or c.co_name = i_consumer_name) order by q.queue_name, c.co_name;
 end $$;
 comment on function pgque.get_consumer_info(text, text) is 'State of consumers: age and size of what lies behind their cursor, last sign of life, open batch';
-
-create or replace function pgque.get_consumer_info(
-    i_queue_name text, out queue_name text, out consumer_name text, out lag interval, out last_seen interval,
-    out last_tick bigint, out current_batch bigint, out next_tick bigint, out pending_events bigint
-) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return query select * from pgque.get_consumer_info(i_queue_name, null); end $$;
-comment on function pgque.get_consumer_info(text) is 'State of the consumers of a queue';
-
-create or replace function pgque.get_consumer_info(
-    out queue_name text, out consumer_name text, out lag interval, out last_seen interval, out last_tick bigint,
-    out current_batch bigint, out next_tick bigint, out pending_events bigint
-) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return query select * from pgque.get_consumer_info(null, null); end $$;
-comment on function pgque.get_consumer_info() is 'State of all consumers';
 
 create or replace function pgque.get_batch_info(
     x_batch_id bigint, out queue_name text, out consumer_name text, out batch_start timestamptz,
@@ -2359,9 +2110,7 @@ create or replace function pgque.get_batch_info(
 begin
     select q.queue_name, c.co_name, w.from_time, w.to_time, w.from_tick, w.to_tick, now() - w.to_time, w.from_seq, w.to_seq
     into queue_name, consumer_name, batch_start, batch_end, prev_tick_id, tick_id, lag, seq_start, seq_end
-    from pgque._window w
-    join pgque.queue q on q.queue_id = w.queue_id
-    join pgque.consumer c on c.co_id = w.consumer_id
+    from pgque._window w join pgque.queue q on q.queue_id = w.queue_id join pgque.consumer c on c.co_id = w.consumer_id
     where w.batch_id = x_batch_id;
 end $$;
 comment on function pgque.get_batch_info is 'Owner and borders of an open batch; one row of NULLs when unknown';
@@ -2395,6 +2144,87 @@ begin
 end $$;
 comment on function pgque.uninstall is 'Remove the engine with all queues and events; only its owner may do so';
 
+-- src/87_synonyms.sql
+
+-- Functions that only call another one: with some of its arguments given, or by an older name.
+
+do $$
+declare v_definer text := 'security definer set search_path = pgque, pg_catalog, pg_temp'; v_synonym record;
+begin
+    for v_synonym in select * from (values
+        ('drop_queue(x_queue_name text)', 'integer', 'strict',
+            'pgque.drop_queue(x_queue_name, false)', 'Drop a queue that has no subscription'),
+        ('insert_event(queue_name text, ev_type text, ev_data text)', 'bigint', '',
+            'pgque.insert_event(queue_name, ev_type, ev_data, null, null, null, null)', 'Append an event'),
+        ('send_batch(queue_name text, payloads jsonb[])', 'bigint[]', v_definer,
+            'pgque._insert_events(queue_name, ''default'', payloads::text[])',
+            'Append events of type default, ids in input order: JSON'),
+        ('send_batch(queue_name text, type_name text, payloads jsonb[])', 'bigint[]', v_definer,
+            'pgque._insert_events(queue_name, type_name, payloads::text[])', 'Append events, ids in input order: JSON'),
+        ('send_batch(queue_name text, payloads text[])', 'bigint[]', v_definer,
+            'pgque._insert_events(queue_name, ''default'', payloads)',
+            'Append events of type default, ids in input order: text, kept byte for byte'),
+        ('send_batch(queue_name text, type_name text, payloads text[])', 'bigint[]', v_definer,
+            'pgque._insert_events(queue_name, type_name, payloads)',
+            'Append events, ids in input order: text, kept byte for byte'),
+        ('force_tick(i_queue_name text)', 'bigint', v_definer,
+            'pgque.force_next_tick(i_queue_name)', 'Older name of force_next_tick()'),
+        ('subscribe(queue text, consumer text)', 'integer', v_definer,
+            'pgque.register_consumer_at(queue, consumer, null)',
+            'Subscribe at the newest tick: 1 when new, 0 when already there. Any number may do so at once'),
+        ('register_consumer(x_queue_name text, x_consumer_id text)', 'integer', v_definer,
+            'pgque.register_consumer_at(x_queue_name, x_consumer_id, null)', 'Older name of subscribe()'),
+        ('unsubscribe(queue text, consumer text)', 'integer', v_definer,
+            'pgque.unregister_consumer(queue, consumer)', 'Unsubscribe, as unregister_consumer()'),
+        ('next_batch(i_queue_name text, i_consumer_name text)', 'bigint', '',
+            '(pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null)).batch_id',
+            'Open the next batch, or give the open one again; NULL when there is none'),
+        ('finish_batch(x_batch_id bigint)', 'integer', v_definer, 'pgque.ack(x_batch_id)', 'Older name of ack()'),
+        ('event_retry(x_batch_id bigint, x_event_id bigint, x_retry_seconds integer)', 'integer', v_definer,
+            'pgque.event_retry(x_batch_id, x_event_id, now() + make_interval(secs => x_retry_seconds))',
+            'Retry one event after some seconds, whatever its count: 1, or 0 when it waits already'),
+        ('subscribe_subconsumer(i_queue text, i_consumer text, i_subconsumer text, i_convert_normal boolean default false)',
+            'integer', v_definer, 'pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, i_convert_normal)',
+            'Experimental in PgQue 0.2. Join a group, as register_subconsumer()'),
+        ('unsubscribe_subconsumer(i_queue text, i_consumer text, i_subconsumer text, i_batch_handling integer default 0)',
+            'integer', v_definer, 'pgque.unregister_subconsumer(i_queue, i_consumer, i_subconsumer, i_batch_handling)',
+            'Experimental in PgQue 0.2. Leave a group, as unregister_subconsumer()'),
+        ('next_batch(i_queue text, i_consumer text, i_subconsumer text, i_dead_interval interval default null)', 'bigint',
+            v_definer, '(pgque.next_batch_custom(i_queue, i_consumer, i_subconsumer, null, null, null, i_dead_interval)).batch_id',
+            'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()')
+    ) s (signature, result, options, call, meaning) loop
+        perform pgque._write_function(format('%s returns %s', v_synonym.signature, v_synonym.result), '',
+            v_synonym.options, format('return %s;', v_synonym.call));
+        execute format('comment on function pgque.%s is %L',
+            regexp_replace(v_synonym.signature, ' default \w+', ''), v_synonym.meaning);
+    end loop;
+end $$;
+
+do $$
+-- Such that return rows: with the columns of the function that they call.
+declare v_definer text := 'security definer set search_path = pgque, pg_catalog, pg_temp'; v_synonym record;
+begin
+    for v_synonym in select *, (
+            select string_agg(format('out %I %s', a.name, a.type::regtype), ', ' order by a.n)
+            from pg_proc p cross join unnest(p.proargnames, p.proargmodes, p.proallargtypes) with ordinality a (name, mode, type, n)
+            where p.oid = s.called::regprocedure and a.mode = 'o') as columns
+        from (values
+            ('get_queue_info', '', '', 'pgque.get_queue_info(text)', 'null', 'Settings and state of all queues'),
+            ('get_consumer_info', '', v_definer, 'pgque.get_consumer_info(text, text)', 'null, null', 'State of all consumers'),
+            ('get_consumer_info', 'i_queue_name text, ', v_definer, 'pgque.get_consumer_info(text, text)', 'i_queue_name, null',
+                'State of the consumers of a queue'),
+            ('get_batch_cursor', 'i_batch_id bigint, i_cursor_name text, i_quick_limit integer, ', 'strict',
+                'pgque.get_batch_cursor(bigint, text, integer, text)', 'i_batch_id, i_cursor_name, i_quick_limit, null',
+                'Open a named cursor over a batch and return its first rows')
+        ) s (name, arguments, options, called, given, meaning)
+    loop
+        perform pgque._write_function(format('%I(%s%s) returns setof record', v_synonym.name, v_synonym.arguments, v_synonym.columns),
+            '', v_synonym.options, format('return query select * from pgque.%I(%s);', v_synonym.name, v_synonym.given));
+        execute format('comment on function pgque.%I(%s%s) is %L',
+            v_synonym.name, v_synonym.arguments, v_synonym.columns, v_synonym.meaning);
+    end loop;
+end $$;
+
 -- src/90_roles.sql
 
 -- Roles and grants. Roles belong to the whole server: they are made only when
@@ -2413,12 +2243,7 @@ begin
     end loop;
     foreach v_role in array array['pgque_reader', 'pgque_writer'] loop
         begin
-            if not exists (
-                select from pg_auth_members m
-                where m.roleid = to_regrole(v_role) and m.member = to_regrole('pgque_admin')
-            ) then
-                execute format('grant %I to pgque_admin', v_role);
-            end if;
+            if not pg_has_role('pgque_admin', v_role, 'member') then execute format('grant %I to pgque_admin', v_role); end if;
         exception when unique_violation then
             null;
         end;
@@ -2470,7 +2295,7 @@ begin
             ('pgque_admin', 'batch_retry create_queue current_event_table dlq_purge drop_queue event_dead event_retry_raw'
                 ' find_tick_helper force_next_tick force_tick get_batch_cursor grant_perms insert_event_raw maint'
                 ' maint_operations maint_retry_events maint_rotate_tables_step1 maint_rotate_tables_step2'
-                ' maint_tables_to_vacuum rebase seq_getval seq_setval set_queue_config set_tick_period_ms status ticker'
+                ' maint_tables_to_vacuum rebase set_queue_config set_tick_period_ms status ticker'
                 ' ticker_loop tune_storage')
         ) r (role, names)
         join pg_proc p on p.pronamespace = 'pgque'::regnamespace and p.proname = any (string_to_array(r.names, ' '))

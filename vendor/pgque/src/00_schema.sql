@@ -53,17 +53,13 @@ begin
     end if;
 end $$;
 comment on type pgque.message is 'An event as handed to a consumer; clients read and build it by position';
-comment on column pgque.message.msg_id is 'Event id';
-comment on column pgque.message.batch_id is 'Batch to acknowledge';
-comment on column pgque.message.type is 'Event type';
-comment on column pgque.message.payload is 'Event data, as it was sent';
-comment on column pgque.message.retry_count is 'Redeliveries so far; NULL on the first delivery';
-comment on column pgque.message.created_at is 'Start of the transaction that sent the event';
+
+drop function if exists pgque.seq_getval(text), pgque.seq_setval(text, bigint); -- of version 1.1
 
 create or replace function pgque.version()
 returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '0.2.2' $$;
 comment on function pgque.version() is 'Version of the PgQue API that this engine implements';
 
 create or replace function pgque.engine_version()
-returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '1.1.0' $$;
+returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '1.2.0' $$;
 comment on function pgque.engine_version() is 'Version of this engine itself; equals the file VERSION';

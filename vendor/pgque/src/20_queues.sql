@@ -19,8 +19,7 @@ where c.oid = to_regclass(i_queue.queue_data_pfx || '_' || coalesce(i_number, i_
 $$;
 comment on function pgque._event_table is 'One of the event tables of a queue; without a number the one that producers write to';
 
-create or replace function pgque._event_tables(i_queue pgque.queue)
-returns setof text language sql stable as $$
+create or replace function pgque._event_tables(i_queue pgque.queue) returns setof text language sql stable as $$
 select t from (select pgque._event_table(i_queue, n) from generate_series(0, i_queue.queue_ntables - 1) n) x (t)
 where t is not null
 $$;
@@ -37,8 +36,7 @@ begin
 end $$;
 comment on function pgque._is_read is 'Whether every committed row of an event table is visible in a snapshot';
 
-create or replace function pgque.tune_storage(i_queue_name text)
-returns integer language plpgsql strict as $$
+create or replace function pgque.tune_storage(i_queue_name text) returns integer language plpgsql strict as $$
 -- Event tables are only appended to and truncated: vacuum has nothing to do there.
 declare v_table text;
 begin
@@ -50,11 +48,8 @@ begin
 end $$;
 comment on function pgque.tune_storage is 'Set the storage parameters of the event tables of a queue';
 
-create or replace function pgque._create_event_tables(i_queue_id integer)
-returns void language plpgsql as $$
-declare
-    v_parent text := 'event_' || i_queue_id;
-    v_table text;
+create or replace function pgque._create_event_tables(i_queue_id integer) returns void language plpgsql as $$
+declare v_parent text := 'event_' || i_queue_id; v_table text;
 begin
     execute format('create table pgque.%I () inherits (pgque.event_template)', v_parent);
     execute format('comment on table pgque.%I is %L', v_parent, 'Parent of the event tables of queue ' || i_queue_id);
@@ -128,11 +123,6 @@ begin
 end $$;
 comment on function pgque.drop_queue(text, boolean) is
 'Drop a queue with its events and dead letters; with force also its subscriptions. Waits for open transactions that used it';
-
-create or replace function pgque.drop_queue(x_queue_name text)
-returns integer language plpgsql strict as $$
-begin return pgque.drop_queue(x_queue_name, false); end $$;
-comment on function pgque.drop_queue(text) is 'Drop a queue that has no subscription';
 
 create or replace function pgque.set_queue_config(x_queue_name text, x_param_name text, x_param_value text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$

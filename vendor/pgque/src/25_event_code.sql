@@ -15,8 +15,7 @@ begin
 end $$;
 comment on function pgque._search_tree is 'Code that runs the piece of code that belongs to a key, after few comparisons; keys are literals in order';
 
-create or replace function pgque._for_queue_id(i_code text)
-returns text language sql as $$
+create or replace function pgque._for_queue_id(i_code text) returns text language sql as $$
 -- Code after this is for the others: queues beyond the first hundred.
 select coalesce(pgque._search_tree('i_window.queue_id', array_agg(q.queue_id::text order by q.queue_id),
     array_agg(replace(i_code, '<id>', q.queue_id::text) order by q.queue_id)), '')
@@ -24,8 +23,7 @@ from (select queue_id from pgque.queue order by queue_id limit 100) q
 $$;
 comment on function pgque._for_queue_id is 'Code that does something for the queue of i_window';
 
-create or replace function pgque._for_queue_name(i_variable text, i_code text)
-returns text language sql as $$
+create or replace function pgque._for_queue_name(i_variable text, i_code text) returns text language sql as $$
 -- Code after this is for the others: queues beyond the first hundred, disabled or
 -- unknown ones.
 select coalesce(pgque._search_tree(format('%s collate "C"', i_variable),
@@ -39,8 +37,7 @@ from (
 $$;
 comment on function pgque._for_queue_name is 'Code that does something with the current event table of the queue that a variable names';
 
-create or replace function pgque._for_each_table(i_queue pgque.queue, i_code text)
-returns text language sql as $$
+create or replace function pgque._for_each_table(i_queue pgque.queue, i_code text) returns text language sql as $$
 -- Empty tables are passed by, so that no lock on them hinders a rotation. Advisory
 -- lock (table), shared: refused while a rotation that is not committed yet has
 -- emptied the table, which it does only when nobody has to read it any more.
@@ -59,8 +56,7 @@ begin
 end $$;
 comment on function pgque._write_function is 'Write a function down, or write it anew';
 
-create or replace function pgque._write_reading(i_queue pgque.queue)
-returns void language plpgsql as $$
+create or replace function pgque._write_reading(i_queue pgque.queue) returns void language plpgsql as $$
 -- Events that became visible from one snapshot to the other: those of transactions
 -- begun in between, and those of transactions that ran at the first tick and had
 -- ended at the second. The latter are named one by one: a range down to the oldest
@@ -83,12 +79,10 @@ begin
         $code$ || pgque._for_each_table(i_queue, $code$
             return query select * from <table>
             where ev_txid >= v_from and ev_txid < v_to and (ev_owner is null or ev_owner = i_window.sub_id)
-                and (v_all_done or pg_visible_in_snapshot(ev_txid, i_window.to_snapshot))
-            limit i_limit;
+                and (v_all_done or pg_visible_in_snapshot(ev_txid, i_window.to_snapshot)) limit i_limit;
             if v_late is not null then
                 return query select * from <table>
-                where ev_txid = any (v_late) and (ev_owner is null or ev_owner = i_window.sub_id)
-                limit i_limit;
+                where ev_txid = any (v_late) and (ev_owner is null or ev_owner = i_window.sub_id) limit i_limit;
             end if;$code$));
     perform pgque._write_function(
         format('_find_%s(i_window pgque._window, i_event_id bigint) returns pgque.event_template', i_queue.queue_id),
@@ -105,8 +99,7 @@ begin
 end $$;
 comment on function pgque._write_reading is 'Write the functions that read the events of a queue';
 
-create or replace function pgque._write_dispatch()
-returns void language plpgsql as $$
+create or replace function pgque._write_dispatch() returns void language plpgsql as $$
 begin
     perform pgque._write_function('_read(i_window pgque._window, i_limit bigint) returns setof pgque.event_template', '', '',
         pgque._for_queue_id('return query select * from pgque."_read_<id>"(i_window, i_limit); return;')

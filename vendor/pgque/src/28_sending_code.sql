@@ -2,8 +2,7 @@
 -- is opened or closed for events, so that a call neither looks the current table up
 -- nor plans its insert.
 
-create or replace function pgque._write_sending()
-returns void language plpgsql as $$
+create or replace function pgque._write_sending() returns void language plpgsql as $$
 -- What each function that sends one event takes for type, data and extras.
 declare v_function record;
 begin

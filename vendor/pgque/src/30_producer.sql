@@ -11,8 +11,7 @@ begin
 end $$;
 comment on function pgque._refuse_disabled is 'Raise when a queue takes no new events';
 
-create or replace function pgque.current_event_table(x_queue_name text)
-returns text language plpgsql as $$
+create or replace function pgque.current_event_table(x_queue_name text) returns text language plpgsql as $$
 declare v_queue pgque.queue := pgque._queue(x_queue_name, 'Event queue not found');
 begin
     perform pgque._refuse_disabled(v_queue, 'Writing to queue disabled');
@@ -25,9 +24,7 @@ create or replace function pgque.insert_event_raw(
     ev_data text, ev_extra1 text, ev_extra2 text, ev_extra3 text, ev_extra4 text
 ) returns bigint language plpgsql as $$
 -- A sequence value is used up even for a given id: the ticker counts events by it.
-declare
-    v_queue pgque.queue := pgque._queue(queue_name);
-    v_id bigint;
+declare v_queue pgque.queue := pgque._queue(queue_name); v_id bigint;
 begin
     perform pgque._refuse_disabled(v_queue);
     v_id := nextval(v_queue.queue_event_seq::regclass);
@@ -49,33 +46,7 @@ begin
     perform pgque._refuse_disabled(v_queue);
     v_ids := array(select nextval(v_queue.queue_event_seq::regclass) from generate_series(1, cardinality(i_payloads)));
     execute format('insert into %s select unnest($1), now(), pg_current_xact_id(), null, null, $2, unnest($3)',
-        pgque._event_table(v_queue))
-    using v_ids, i_type, i_payloads;
+        pgque._event_table(v_queue)) using v_ids, i_type, i_payloads;
     return v_ids;
 end $$;
 comment on function pgque._insert_events_raw is 'Append events in the order of an array through dynamic SQL, or say why not';
-
-create or replace function pgque.insert_event(queue_name text, ev_type text, ev_data text)
-returns bigint language plpgsql as $$
-begin return pgque.insert_event(queue_name, ev_type, ev_data, null, null, null, null); end $$;
-comment on function pgque.insert_event(text, text, text) is 'Append an event';
-
-create or replace function pgque.send_batch(queue_name text, payloads jsonb[])
-returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_events(queue_name, 'default', payloads::text[]); end $$;
-comment on function pgque.send_batch(text, jsonb[]) is 'Append events of type default, ids in input order: JSON';
-
-create or replace function pgque.send_batch(queue_name text, type_name text, payloads jsonb[])
-returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_events(queue_name, type_name, payloads::text[]); end $$;
-comment on function pgque.send_batch(text, text, jsonb[]) is 'Append events, ids in input order: JSON';
-
-create or replace function pgque.send_batch(queue_name text, payloads text[])
-returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_events(queue_name, 'default', payloads); end $$;
-comment on function pgque.send_batch(text, text[]) is 'Append events of type default, ids in input order: text, kept byte for byte';
-
-create or replace function pgque.send_batch(queue_name text, type_name text, payloads text[])
-returns bigint[] language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque._insert_events(queue_name, type_name, payloads); end $$;
-comment on function pgque.send_batch(text, text, text[]) is 'Append events, ids in input order: text, kept byte for byte';

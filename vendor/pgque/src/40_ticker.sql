@@ -3,8 +3,7 @@
 -- the snapshot is that of a statement begun after the lock was obtained.
 -- A pass that finds nothing due writes nothing and uses no transaction id.
 
-create or replace function pgque._refuse_old_snapshot()
-returns void language plpgsql as $$
+create or replace function pgque._refuse_old_snapshot() returns void language plpgsql as $$
 begin
     if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         raise exception 'ticks must be made in a READ COMMITTED transaction' using errcode = 'invalid_transaction_state';
@@ -12,8 +11,7 @@ begin
 end $$;
 comment on function pgque._refuse_old_snapshot() is 'Raise when the transaction keeps one snapshot: its ticks could lie before committed ones';
 
-create or replace function pgque._tick_snapshot()
-returns pg_snapshot language sql stable as $$
+create or replace function pgque._tick_snapshot() returns pg_snapshot language sql stable as $$
 -- A snapshot does not list its own transaction as running. Listed here, so that
 -- events sent by the transaction that ticks come with the next tick, always.
 select case
@@ -28,30 +26,23 @@ from (select pg_current_snapshot(), pg_current_xact_id_if_assigned()) c (snapsho
 $$;
 comment on function pgque._tick_snapshot is 'Snapshot of this statement, with the own transaction shown as running';
 
-create or replace function pgque._due_queues(i_queue_ids integer[])
-returns table (
+create or replace function pgque._due_queues(i_queue_ids integer[]) returns table (
     queue_id integer, queue_name text, next_tick_id bigint, event_seq bigint, old_snapshot pg_snapshot, new_events bigint
 ) language sql stable as $$
 -- The only place that decides when to tick. NULL stands for all queues.
 -- No transaction id is asked for: an idle pass must not use one up.
 select q.queue_id, q.queue_name, coalesce(t1.tick_id, 0) + 1, d.event_seq, t1.tick_snapshot, d.new_events
 from pgque.queue q
-left join lateral (
-    select * from pgque.tick t where t.tick_queue = q.queue_id order by t.tick_id desc limit 1
-) t1 on true
+left join lateral (select * from pgque.tick t where t.tick_queue = q.queue_id order by t.tick_id desc limit 1) t1 on true
 left join lateral (
     select t.tick_time, t.tick_event_seq from pgque.tick t
     where t.tick_queue = q.queue_id and t.tick_id < t1.tick_id order by t.tick_id desc limit 1
 ) t0 on true
-cross join lateral (
-    select coalesce(pg_sequence_last_value(to_regclass(q.queue_event_seq)), 0) as event_seq offset 0
-) s
+cross join lateral (select coalesce(pg_sequence_last_value(to_regclass(q.queue_event_seq)), 0) as event_seq offset 0) s
 cross join lateral (
     select s.event_seq, s.event_seq - t1.tick_event_seq as new_events, now() - t1.tick_time as lag offset 0
 ) d
-where not q.queue_external_ticker
-    and not q.queue_ticker_paused
-    and (i_queue_ids is null or q.queue_id = any (i_queue_ids))
+where not q.queue_external_ticker and not q.queue_ticker_paused and (i_queue_ids is null or q.queue_id = any (i_queue_ids))
     and case
         when t1.tick_id is null or t0.tick_time is null then true
         when d.new_events > 0 then d.new_events >= q.queue_ticker_max_count or d.lag >= q.queue_ticker_max_lag
@@ -109,10 +100,7 @@ comment on function pgque._tick_queues(integer[]) is 'Tick those of the given qu
 
 create or replace function pgque.ticker()
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_due integer[];
-    v_id integer;
-    v_ticks bigint := 0;
+declare v_due integer[]; v_id integer; v_ticks bigint := 0;
 begin
     begin
         v_due := array(select d.queue_id from pgque._due_queues(null) d order by d.queue_name);

@@ -22,9 +22,7 @@ comment on function pgque._queue_to_tick is 'Queue whose ticks come from outside
 create or replace function pgque.ticker(
     i_queue_name text, i_tick_id bigint, i_orig_timestamp timestamptz, i_event_seq bigint
 ) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue := pgque._queue_to_tick(i_queue_name, true);
-    v_last pgque.tick;
+declare v_queue pgque.queue := pgque._queue_to_tick(i_queue_name, true); v_last pgque.tick;
 begin
     perform pgque._refuse_old_snapshot();
     -- The same lock as in _tick_queues(), here waited for.
@@ -55,11 +53,6 @@ begin
 end $$;
 comment on function pgque.force_next_tick is 'Make the next ticker() call tick this queue; returns the newest tick there is';
 
-create or replace function pgque.force_tick(i_queue_name text)
-returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.force_next_tick(i_queue_name); end $$;
-comment on function pgque.force_tick(text) is 'Older name of force_next_tick()';
-
 create or replace function pgque.set_tick_period_ms(p_period_ms integer)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 begin
@@ -72,8 +65,7 @@ begin
 end $$;
 comment on function pgque.set_tick_period_ms(integer) is 'Set the pause of ticker_loop()';
 
-create or replace procedure pgque.ticker_loop()
-language plpgsql as $$
+create or replace procedure pgque.ticker_loop() language plpgsql as $$
 declare
     v_period integer := (select tick_period_ms from pgque.config);
     v_start timestamptz := clock_timestamp();
@@ -88,16 +80,3 @@ begin
     end loop;
 end $$;
 comment on procedure pgque.ticker_loop is 'Run ticker() for about one second, committing after each pass; CALL it outside a transaction';
-
-create or replace function pgque.seq_getval(i_seq_name text)
-returns bigint language plpgsql strict as $$
-begin return coalesce(pg_sequence_last_value(i_seq_name::regclass), 1); end $$;
-comment on function pgque.seq_getval(text) is 'last_value of a sequence, which reads 1 before its first use';
-
-create or replace function pgque.seq_setval(i_seq_name text, i_new_value bigint)
-returns bigint language plpgsql strict as $$
-begin
-    if i_new_value > pgque.seq_getval(i_seq_name) then return setval(i_seq_name::regclass, i_new_value); end if;
-    return pgque.seq_getval(i_seq_name);
-end $$;
-comment on function pgque.seq_setval(text, bigint) is 'Move a sequence forward, never back; returns where it stands';

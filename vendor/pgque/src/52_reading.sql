@@ -4,8 +4,7 @@ create or replace function pgque._find_subscription(i_queue text, i_consumer tex
 returns pgque.subscription language plpgsql as $$
 declare v_sub pgque.subscription;
 begin
-    select s.* into v_sub
-    from pgque.queue q
+    select s.* into v_sub from pgque.queue q
     join pgque.subscription s on s.sub_queue = q.queue_id
     join pgque.consumer c on c.co_id = s.sub_consumer
     where q.queue_name = i_queue and c.co_name = i_consumer;
@@ -86,11 +85,6 @@ create or replace function pgque.next_batch_info(
 ) language sql as $$ select * from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) $$;
 comment on function pgque.next_batch_info is 'Open the next batch and describe it';
 
-create or replace function pgque.next_batch(i_queue_name text, i_consumer_name text)
-returns bigint language plpgsql as $$
-begin return (select b.batch_id from pgque.next_batch_custom(i_queue_name, i_consumer_name, null, null, null) b); end $$;
-comment on function pgque.next_batch(text, text) is 'Open the next batch, or give the open one again; NULL when there is none';
-
 create or replace function pgque.get_batch_events(
     x_batch_id bigint, out ev_id bigint, out ev_time timestamptz, out ev_txid bigint, out ev_retry integer,
     out ev_type text, out ev_data text, out ev_extra1 text, out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
@@ -99,8 +93,7 @@ begin
     return query
     select e.ev_id, e.ev_time, e.ev_txid::text::bigint, e.ev_retry, e.ev_type, e.ev_data,
         e.ev_extra1, e.ev_extra2, e.ev_extra3, e.ev_extra4
-    from pgque._read(pgque._readable_batch(x_batch_id), null) e
-    order by e.ev_id;
+    from pgque._read(pgque._readable_batch(x_batch_id), null) e order by e.ev_id;
 end $$;
 comment on function pgque.get_batch_events is 'All events of an open batch in the order of their ids; may be read through a cursor in pages';
 
@@ -119,16 +112,7 @@ begin
         return next;
     end loop;
 end $$;
-comment on function pgque.get_batch_cursor(bigint, text, integer, text) is
-'Open a named cursor over a batch, narrowed by a piece of SQL, and return its first rows';
-
-create or replace function pgque.get_batch_cursor(
-    i_batch_id bigint, i_cursor_name text, i_quick_limit integer, out ev_id bigint, out ev_time timestamptz,
-    out ev_txid bigint, out ev_retry integer, out ev_type text, out ev_data text, out ev_extra1 text,
-    out ev_extra2 text, out ev_extra3 text, out ev_extra4 text
-) returns setof record language plpgsql strict as $$
-begin return query select * from pgque.get_batch_cursor(i_batch_id, i_cursor_name, i_quick_limit, null); end $$;
-comment on function pgque.get_batch_cursor(bigint, text, integer) is 'Open a named cursor over a batch and return its first rows';
+comment on function pgque.get_batch_cursor(bigint, text, integer, text) is 'Open a named cursor over a batch, narrowed by a piece of SQL, and return its first rows';
 
 create or replace function pgque.ack(i_batch_id bigint)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
@@ -146,11 +130,6 @@ begin
 end $$;
 comment on function pgque.ack is
 'Finish a whole batch, also events never read, and move the cursor: 1, or 0 with a warning when the batch is no longer open, as after a takeover';
-
-create or replace function pgque.finish_batch(x_batch_id bigint)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.ack(x_batch_id); end $$;
-comment on function pgque.finish_batch is 'Older name of ack()';
 
 create or replace function pgque._refuse_overflow(i_function text, i_count bigint, i_max_return integer)
 returns void language plpgsql as $$

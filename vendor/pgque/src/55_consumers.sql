@@ -1,7 +1,6 @@
 -- Consumers: subscribe, unsubscribe.
 
-create or replace function pgque._consumer_id(i_consumer text)
-returns integer language plpgsql as $$
+create or replace function pgque._consumer_id(i_consumer text) returns integer language plpgsql as $$
 -- The row is locked only against deletion, so that consumers with one name on
 -- many queues do not wait for each other.
 declare v_id integer;
@@ -14,8 +13,7 @@ begin
 end $$;
 comment on function pgque._consumer_id is 'Id of a consumer, made when new';
 
-create or replace function pgque._forget_consumers(i_consumer_ids integer[])
-returns void language plpgsql as $$
+create or replace function pgque._forget_consumers(i_consumer_ids integer[]) returns void language plpgsql as $$
 -- A row that somebody else holds is being subscribed again and stays.
 declare v_ids integer[];
 begin
@@ -57,21 +55,9 @@ begin
 end $$;
 comment on function pgque.register_consumer_at is 'Subscribe at a tick, or move an existing cursor there and drop its open batch: 1 when new';
 
-create or replace function pgque.register_consumer(x_queue_name text, x_consumer_id text)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.register_consumer_at(x_queue_name, x_consumer_id, null); end $$;
-comment on function pgque.register_consumer is 'Older name of subscribe()';
-
-create or replace function pgque.subscribe(queue text, consumer text)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.register_consumer_at(queue, consumer, null); end $$;
-comment on function pgque.subscribe is 'Subscribe at the newest tick: 1 when new, 0 when already there. Any number may do so at once';
-
 create or replace function pgque.unregister_consumer(x_queue_name text, x_consumer_name text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_sub pgque.subscription := pgque._find_subscription(x_queue_name, x_consumer_name);
-    v_is_busy boolean;
+declare v_sub pgque.subscription := pgque._find_subscription(x_queue_name, x_consumer_name); v_is_busy boolean;
 begin
     select * into v_sub from pgque.subscription
     where sub_queue = v_sub.sub_queue and sub_consumer = v_sub.sub_consumer for update;
@@ -93,8 +79,3 @@ begin
     return 1;
 end $$;
 comment on function pgque.unregister_consumer is 'Unsubscribe: pending retries go, and with the last subscription also the dead letters. 0 when not subscribed';
-
-create or replace function pgque.unsubscribe(queue text, consumer text)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.unregister_consumer(queue, consumer); end $$;
-comment on function pgque.unsubscribe is 'Unsubscribe, as unregister_consumer()';

@@ -48,9 +48,7 @@ create or replace function pgque.nack(
     i_batch_id bigint, i_msg pgque.message, i_retry_after interval default '00:01:00', i_reason text default null
 ) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 -- Of the message only the id counts: everything else is read from the event.
-declare
-    v_batch pgque._window := pgque._batch(i_batch_id, true);
-    v_event pgque.event_template;
+declare v_batch pgque._window := pgque._batch(i_batch_id, true); v_event pgque.event_template;
 begin
     if v_batch.batch_id is null then raise exception 'batch not found: %', i_batch_id; end if;
     v_event := pgque._find(v_batch, i_msg.msg_id);
@@ -65,9 +63,7 @@ comment on function pgque.nack is
 
 create or replace function pgque.event_retry(x_batch_id bigint, x_event_id bigint, x_retry_time timestamptz)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_batch pgque._window := pgque._batch(x_batch_id, true);
-    v_event pgque.event_template;
+declare v_batch pgque._window := pgque._batch(x_batch_id, true); v_event pgque.event_template;
 begin
     if v_batch.batch_id is not null then v_event := pgque._find(pgque._readable_batch(x_batch_id), x_event_id); end if;
     if v_event.ev_id is null then raise exception 'event not found'; end if;
@@ -75,19 +71,12 @@ begin
 end $$;
 comment on function pgque.event_retry(bigint, bigint, timestamptz) is 'Retry one event at a time, whatever its count: 1, or 0 when it waits already';
 
-create or replace function pgque.event_retry(x_batch_id bigint, x_event_id bigint, x_retry_seconds integer)
-returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.event_retry(x_batch_id, x_event_id, now() + make_interval(secs => x_retry_seconds)); end $$;
-comment on function pgque.event_retry(bigint, bigint, integer) is 'Retry one event after some seconds, whatever its count: 1, or 0 when it waits already';
-
 create or replace function pgque.event_retry_raw(
     x_queue text, x_consumer text, x_retry_after timestamptz, x_ev_id bigint, x_ev_time timestamptz,
     x_ev_retry integer, x_ev_type text, x_ev_data text, x_ev_extra1 text, x_ev_extra2 text, x_ev_extra3 text,
     x_ev_extra4 text
 ) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_sub pgque.subscription := pgque._find_subscription(x_queue, x_consumer);
-    v_id bigint := x_ev_id;
+declare v_sub pgque.subscription := pgque._find_subscription(x_queue, x_consumer); v_id bigint := x_ev_id;
 begin
     if v_sub.sub_id is null then raise exception 'consumer not registered'; end if;
     if v_id is null then v_id := nextval((pgque._queue(x_queue)).queue_event_seq::regclass); end if;
@@ -101,10 +90,7 @@ comment on function pgque.event_retry_raw is 'Put an event with every field give
 
 create or replace function pgque.batch_retry(i_batch_id bigint, i_retry_seconds integer)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_batch pgque._window := pgque._batch(i_batch_id, true);
-    v_event pgque.event_template;
-    v_count integer := 0;
+declare v_batch pgque._window := pgque._batch(i_batch_id, true); v_event pgque.event_template; v_count integer := 0;
 begin
     if v_batch.batch_id is null then raise exception 'batch_retry: batch % not found', i_batch_id; end if;
     for v_event in select * from pgque._read(pgque._readable_batch(i_batch_id), null) loop
@@ -114,8 +100,7 @@ begin
 end $$;
 comment on function pgque.batch_retry is 'Retry every event of a batch, whatever its count; the number of events newly queued';
 
-create or replace function pgque._reinsert_due(i_queue pgque.queue)
-returns integer language plpgsql as $$
+create or replace function pgque._reinsert_due(i_queue pgque.queue) returns integer language plpgsql as $$
 -- Each event uses up a sequence value, so that the ticker counts it as new.
 declare v_count integer;
 begin
@@ -127,8 +112,7 @@ begin
         ' insert into %s'
         ' select ev_id, ev_time, pg_current_xact_id(), ev_owner, ev_retry, ev_type, ev_data,'
         ' ev_extra1, ev_extra2, ev_extra3, ev_extra4 from due order by ev_id',
-        pgque._event_table(i_queue))
-    using i_queue.queue_id, i_queue.queue_event_seq;
+        pgque._event_table(i_queue)) using i_queue.queue_id, i_queue.queue_event_seq;
     get diagnostics v_count = row_count;
     return v_count;
 end $$;
@@ -136,13 +120,10 @@ comment on function pgque._reinsert_due is 'Write the due retries of a queue int
 
 create or replace function pgque.maint_retry_events()
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue;
-    v_count integer := 0;
+declare v_queue pgque.queue; v_count integer := 0;
 begin
     for v_queue in
-        select * from pgque.queue q
-        where not q.queue_disable_insert
+        select * from pgque.queue q where not q.queue_disable_insert
             and exists (select from pgque.retry_queue r where r.ev_queue = q.queue_id and r.ev_retry_after <= now())
         order by q.queue_name
     loop

@@ -66,8 +66,7 @@ begin
         end;
     end loop;
 end $$;
-comment on function pgque.dlq_replay_all is
-'Replay the dead letters of a queue one by one; those that fail stay. Letters that another session replays are left to it';
+comment on function pgque.dlq_replay_all is 'Replay the dead letters of a queue one by one; those that fail stay. Letters that another session replays are left to it';
 
 create or replace function pgque.dlq_purge(i_queue_name text, i_older_than interval default '30 days')
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$

@@ -7,14 +7,6 @@
 -- first tick, which tells other sessions of a claim that is not committed yet, and
 -- by a row in coop_window when the cursor cannot be moved over it at once.
 
-create or replace function pgque._lock_group(i_sub_id integer)
-returns void language sql as $$
--- Sessions that hand out ordinary windows share this lock; whoever needs the
--- group at rest (windows of a wanted size, end of the group) takes it alone.
-select pg_advisory_xact_lock(hashtext('pgque.group'), i_sub_id)
-$$;
-comment on function pgque._lock_group is 'Wait until no window of a group is being handed out';
-
 create or replace function pgque._move_group_cursor(
     i_queue_id integer, i_main_id integer, i_from_tick bigint, i_to_tick bigint
 ) returns void language plpgsql as $$
@@ -71,30 +63,17 @@ begin
 end $$;
 comment on function pgque._claim_window is 'Next free window of a group, locked until commit; NULL end when there is none';
 
-create or replace function pgque._window_is_free(i_main pgque.subscription, i_from_tick bigint)
-returns boolean language sql as $$
-select not exists (
-        select from pgque.coop_window w
-        where w.cw_queue = i_main.sub_queue and w.cw_consumer = i_main.sub_consumer
-            and w.cw_from_tick <= i_from_tick and w.cw_to_tick > i_from_tick
-    )
-    and exists (
-        select from pgque.subscription s
-        where s.sub_queue = i_main.sub_queue and s.sub_consumer = i_main.sub_consumer and s.sub_last_tick <= i_from_tick
-    )
-$$;
-comment on function pgque._window_is_free is 'Whether no committed transaction has handed out the window at this tick';
-
 create or replace function pgque._next_free_window(
     i_main pgque.subscription, i_min_lag interval, i_min_count bigint, i_min_interval interval,
     out from_tick bigint, out to_tick bigint
 ) language plpgsql as $$
 -- Windows of a wanted size have borders that other sessions cannot foresee: for
--- them the group is locked alone. A claim is checked again once it is locked,
--- for the session that held it before may have committed meanwhile.
+-- them the advisory lock (pgque.group, group) is taken alone, as for the end of the
+-- group; who hands out other windows or joins shares it. A claim is checked again
+-- once it is locked, for the session that held it before may have committed meanwhile.
 begin
     if i_min_count is not null or i_min_interval is not null then
-        perform pgque._lock_group(i_main.sub_id);
+        perform pg_advisory_xact_lock(hashtext('pgque.group'), i_main.sub_id);
     else
         perform pg_advisory_xact_lock_shared(hashtext('pgque.group'), i_main.sub_id);
     end if;
@@ -103,7 +82,13 @@ begin
         where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer;
         select c.from_tick, c.to_tick into from_tick, to_tick
         from pgque._claim_window(i_main, i_min_lag, i_min_count, i_min_interval) c;
-        exit when to_tick is null or pgque._window_is_free(i_main, from_tick);
+        exit when to_tick is null or exists (
+                select from pgque.subscription
+                where sub_queue = i_main.sub_queue and sub_consumer = i_main.sub_consumer and sub_last_tick <= from_tick)
+            and not exists (
+                select from pgque.coop_window
+                where cw_queue = i_main.sub_queue and cw_consumer = i_main.sub_consumer
+                    and cw_from_tick <= from_tick and cw_to_tick > from_tick);
     end loop;
 end $$;
 comment on function pgque._next_free_window is 'Claim the next free window of a group; NULL end when there is none';

@@ -34,9 +34,7 @@ comment on function pgque._sign_of_life is 'Note that a member lives, unless tha
 
 create or replace function pgque._ensure_main(i_queue text, i_consumer text, i_convert_normal boolean)
 returns pgque.subscription language plpgsql as $$
-declare
-    v_main pgque.subscription;
-    v_is_mine boolean := pgque.register_consumer_at(i_queue, i_consumer, null) = 1;
+declare v_main pgque.subscription; v_is_mine boolean := pgque.register_consumer_at(i_queue, i_consumer, null) = 1;
 begin
     v_main := pgque._find_subscription(i_queue, i_consumer);
     select * into v_main from pgque.subscription
@@ -91,12 +89,6 @@ end $$;
 comment on function pgque.register_subconsumer is
 'Experimental in PgQue 0.2. Join a group, which is made at the newest tick when new: 1, or 0 when already in it. Any number may do so at once';
 
-create or replace function pgque.subscribe_subconsumer(
-    i_queue text, i_consumer text, i_subconsumer text, i_convert_normal boolean default false
-) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.register_subconsumer(i_queue, i_consumer, i_subconsumer, i_convert_normal); end $$;
-comment on function pgque.subscribe_subconsumer is 'Experimental in PgQue 0.2. Join a group, as register_subconsumer()';
-
 create or replace function pgque.touch_subconsumer(i_queue text, i_consumer text, i_subconsumer text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare v_member pgque.subscription := pgque._find_subscription(i_queue, i_consumer || '.' || i_subconsumer);
@@ -107,16 +99,7 @@ begin
 end $$;
 comment on function pgque.touch_subconsumer is 'Experimental in PgQue 0.2. Sign of life of a member at work: 1, or 0 when it is unknown';
 
-create or replace function pgque._has_members(i_queue_id integer, i_sub_id integer)
-returns boolean language plpgsql as $$
-begin
-    return exists (
-        select from pgque.subscription where sub_queue = i_queue_id and sub_id = i_sub_id and sub_role = 'coop_member');
-end $$;
-comment on function pgque._has_members is 'Whether a group has members';
-
-create or replace function pgque._remove_member(i_member pgque.subscription)
-returns integer language plpgsql as $$
+create or replace function pgque._remove_member(i_member pgque.subscription) returns integer language plpgsql as $$
 -- The group ends with its last member, unless somebody is just joining; its cursor
 -- becomes that of a normal consumer. Windows that the cursor could not pass yet are
 -- then read again. Advisory lock (pgque.leave, group): of two members that leave at
@@ -126,9 +109,13 @@ begin
     perform pg_advisory_xact_lock(hashtext('pgque.leave'), i_member.sub_id);
     delete from pgque.subscription where sub_queue = i_member.sub_queue and sub_consumer = i_member.sub_consumer;
     perform pgque._forget_consumers(array[i_member.sub_consumer]);
-    if pgque._has_members(i_member.sub_queue, i_member.sub_id) then return 1; end if;
-    perform pgque._lock_group(i_member.sub_id);
-    if pgque._has_members(i_member.sub_queue, i_member.sub_id) then return 1; end if;
+    for i in 1..2 loop
+        if exists (
+            select from pgque.subscription
+            where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_member')
+        then return 1; end if;
+        perform pg_advisory_xact_lock(hashtext('pgque.group'), i_member.sub_id); -- and look again
+    end loop;
     select * into v_main from pgque.subscription
     where sub_queue = i_member.sub_queue and sub_id = i_member.sub_id and sub_role = 'coop_main';
     perform pgque._move_group_cursor(v_main.sub_queue, v_main.sub_consumer, null, null);
@@ -168,9 +155,3 @@ begin
 end $$;
 comment on function pgque.unregister_subconsumer is
 'Experimental in PgQue 0.2. Leave a group: 1, or 0 when unknown. With batch_handling 1 the events of an open batch are retried in a minute';
-
-create or replace function pgque.unsubscribe_subconsumer(
-    i_queue text, i_consumer text, i_subconsumer text, i_batch_handling integer default 0
-) returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return pgque.unregister_subconsumer(i_queue, i_consumer, i_subconsumer, i_batch_handling); end $$;
-comment on function pgque.unsubscribe_subconsumer is 'Experimental in PgQue 0.2. Leave a group, as unregister_subconsumer()';

@@ -110,15 +110,6 @@ end $$;
 comment on function pgque.next_batch_custom(text, text, text, interval, integer, interval, interval) is
 'Experimental in PgQue 0.2. Give a member its open batch, the batch of a member silent for i_dead_interval (NULL: never), or the next window; joins the group when needed. Members do not wait for each other''s commit';
 
-create or replace function pgque.next_batch(
-    i_queue text, i_consumer text, i_subconsumer text, i_dead_interval interval default null
-) returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin
-    return (select b.batch_id
-        from pgque.next_batch_custom(i_queue, i_consumer, i_subconsumer, null, null, null, i_dead_interval) b);
-end $$;
-comment on function pgque.next_batch(text, text, text, interval) is 'Experimental in PgQue 0.2. Open the next batch of a member, as next_batch_custom()';
-
 create or replace function pgque.receive_coop(
     i_queue text, i_consumer text, i_subconsumer text, i_max_return integer default 100,
     i_dead_interval interval default null

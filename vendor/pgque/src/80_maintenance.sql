@@ -23,10 +23,8 @@ comment on function pgque._truncate_if_read is 'Empty an event table that all co
 create or replace function pgque._delete_old_ticks(i_queue_id integer, i_lowest_tick bigint, i_before_xid xid8)
 returns void language sql as $$
 -- A tick that is just being subscribed to is locked, and passed over.
-delete from pgque.tick t
-using (
-    select o.tick_id from pgque.tick o
-    where o.tick_queue = i_queue_id
+delete from pgque.tick t using (
+    select o.tick_id from pgque.tick o where o.tick_queue = i_queue_id
         and o.tick_id < coalesce(i_lowest_tick, (select max(n.tick_id) from pgque.tick n where n.tick_queue = i_queue_id))
         and pg_snapshot_xmin(o.tick_snapshot) < i_before_xid
     for update skip locked
@@ -39,8 +37,7 @@ create or replace function pgque.maint_rotate_tables_step1(i_queue_name text)
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
 declare v_queue pgque.queue; v_lowest pgque.tick; v_lowest_id bigint; v_next integer; v_xid bigint;
 begin
-    select * into v_queue from pgque.queue
-    where queue_name = i_queue_name and queue_switch_step2 is not null
+    select * into v_queue from pgque.queue where queue_name = i_queue_name and queue_switch_step2 is not null
         and queue_switch_time + queue_rotation_period < now()
     for no key update skip locked;
     if not found then return 0; end if;
@@ -65,16 +62,14 @@ end $$;
 comment on function pgque.maint_rotate_tables_step1 is
 'Rotate a queue when its period is over and the next table is read by all: truncate that table and let producers write to it';
 
-create or replace function pgque.maint_rotate_tables_step2()
-returns integer language plpgsql as $$
+create or replace function pgque.maint_rotate_tables_step2() returns integer language plpgsql as $$
 begin
     update pgque.queue set queue_switch_step2 = pg_current_xact_id()::text::bigint where queue_switch_step2 is null;
     return 0;
 end $$;
 comment on function pgque.maint_rotate_tables_step2 is 'Finish the rotations begun by earlier transactions; without it no second rotation starts';
 
-create or replace function pgque.maint_tables_to_vacuum()
-returns setof text language sql as $$
+create or replace function pgque.maint_tables_to_vacuum() returns setof text language sql as $$
 select unnest(array['pgque.subscription', 'pgque.consumer', 'pgque.queue', 'pgque.tick', 'pgque.retry_queue'])
 where not current_setting('autovacuum')::boolean
 $$;
@@ -85,8 +80,7 @@ returns setof record language plpgsql as $$
 begin
     return query
     select 'pgque.maint_rotate_tables_step1', q.queue_name from pgque.queue q
-    where q.queue_switch_step2 is not null and q.queue_switch_time + q.queue_rotation_period < now()
-    order by 2;
+    where q.queue_switch_step2 is not null and q.queue_switch_time + q.queue_rotation_period < now() order by 2;
     return query
     select 'pgque.maint_rotate_tables_step2', null::text
     where exists (select from pgque.queue where queue_switch_step2 is null);
@@ -117,9 +111,7 @@ comment on function pgque._run_extra_maint is 'Run a maintenance function that a
 
 create or replace function pgque.maint()
 returns integer language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_operation record;
-    v_count integer := 0;
+declare v_operation record; v_count integer := 0;
 begin
     for v_operation in select * from pgque.maint_operations() loop
         continue when v_operation.func_name in ('vacuum', 'pgque.maint_rotate_tables_step2');

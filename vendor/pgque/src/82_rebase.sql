@@ -25,8 +25,7 @@ begin
 end $$;
 comment on function pgque._keep_unread is 'Copy what a subscription has not read of an event table into the retry queue';
 
-create or replace function pgque._rebase_queue(i_queue pgque.queue)
-returns bigint language plpgsql as $$
+create or replace function pgque._rebase_queue(i_queue pgque.queue) returns bigint language plpgsql as $$
 declare
     v_tables text := (select string_agg(t, ', ') from pgque._event_tables(i_queue) t);
     v_tick_id bigint;
@@ -59,9 +58,7 @@ comment on function pgque._rebase_queue is 'Rebase one queue';
 
 create or replace function pgque.rebase()
 returns bigint language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-declare
-    v_queue pgque.queue;
-    v_count bigint := 0;
+declare v_queue pgque.queue; v_count bigint := 0;
 begin
     perform pgque._refuse_old_snapshot();
     for v_queue in select * from pgque.queue order by queue_id for no key update loop

@@ -20,19 +20,9 @@ begin
         select max(r.tick_id), max(r.tick_time), min(r.tick_time), max(r.tick_event_seq), min(r.tick_event_seq)
         from (select * from pgque.tick where tick_queue = q.queue_id order by tick_id desc limit 20) r
     ) t (new_id, new_time, old_time, new_seq, old_seq)
-    where i_queue_name is null or q.queue_name = i_queue_name
-    order by q.queue_name;
+    where i_queue_name is null or q.queue_name = i_queue_name order by q.queue_name;
 end $$;
 comment on function pgque.get_queue_info(text) is 'Settings and state of a queue: time since the newest tick, rate over the last ticks, events not ticked yet';
-
-create or replace function pgque.get_queue_info(
-    out queue_name text, out queue_ntables integer, out queue_cur_table integer, out queue_rotation_period interval,
-    out queue_switch_time timestamptz, out queue_external_ticker boolean, out queue_ticker_paused boolean,
-    out queue_ticker_max_count integer, out queue_ticker_max_lag interval, out queue_ticker_idle_period interval,
-    out ticker_lag interval, out ev_per_sec double precision, out ev_new bigint, out last_tick_id bigint
-) returns setof record language plpgsql as $$
-begin return query select * from pgque.get_queue_info(null); end $$;
-comment on function pgque.get_queue_info() is 'Settings and state of all queues';
 
 create or replace function pgque.get_consumer_info(
     i_queue_name text, i_consumer_name text, out queue_name text, out consumer_name text, out lag interval,
@@ -44,29 +34,13 @@ begin
     select q.queue_name, c.co_name, now() - t.tick_time, now() - s.sub_active, s.sub_last_tick, s.sub_batch,
         s.sub_next_tick, (select n.tick_event_seq from pgque.tick n where n.tick_queue = q.queue_id order by n.tick_id desc limit 1)
         - t.tick_event_seq
-    from pgque.subscription s
-    join pgque.queue q on q.queue_id = s.sub_queue
+    from pgque.subscription s join pgque.queue q on q.queue_id = s.sub_queue
     join pgque.consumer c on c.co_id = s.sub_consumer
     left join pgque.tick t on t.tick_queue = s.sub_queue and t.tick_id = s.sub_last_tick
     where (i_queue_name is null or q.queue_name = i_queue_name)
-        and (i_consumer_name is null or c.co_name = i_consumer_name)
-    order by q.queue_name, c.co_name;
+        and (i_consumer_name is null or c.co_name = i_consumer_name) order by q.queue_name, c.co_name;
 end $$;
 comment on function pgque.get_consumer_info(text, text) is 'State of consumers: age and size of what lies behind their cursor, last sign of life, open batch';
-
-create or replace function pgque.get_consumer_info(
-    i_queue_name text, out queue_name text, out consumer_name text, out lag interval, out last_seen interval,
-    out last_tick bigint, out current_batch bigint, out next_tick bigint, out pending_events bigint
-) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return query select * from pgque.get_consumer_info(i_queue_name, null); end $$;
-comment on function pgque.get_consumer_info(text) is 'State of the consumers of a queue';
-
-create or replace function pgque.get_consumer_info(
-    out queue_name text, out consumer_name text, out lag interval, out last_seen interval, out last_tick bigint,
-    out current_batch bigint, out next_tick bigint, out pending_events bigint
-) returns setof record language plpgsql security definer set search_path = pgque, pg_catalog, pg_temp as $$
-begin return query select * from pgque.get_consumer_info(null, null); end $$;
-comment on function pgque.get_consumer_info() is 'State of all consumers';
 
 create or replace function pgque.get_batch_info(
     x_batch_id bigint, out queue_name text, out consumer_name text, out batch_start timestamptz,
@@ -76,9 +50,7 @@ create or replace function pgque.get_batch_info(
 begin
     select q.queue_name, c.co_name, w.from_time, w.to_time, w.from_tick, w.to_tick, now() - w.to_time, w.from_seq, w.to_seq
     into queue_name, consumer_name, batch_start, batch_end, prev_tick_id, tick_id, lag, seq_start, seq_end
-    from pgque._window w
-    join pgque.queue q on q.queue_id = w.queue_id
-    join pgque.consumer c on c.co_id = w.consumer_id
+    from pgque._window w join pgque.queue q on q.queue_id = w.queue_id join pgque.consumer c on c.co_id = w.consumer_id
     where w.batch_id = x_batch_id;
 end $$;
 comment on function pgque.get_batch_info is 'Owner and borders of an open batch; one row of NULLs when unknown';

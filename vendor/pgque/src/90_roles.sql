@@ -14,12 +14,7 @@ begin
     end loop;
     foreach v_role in array array['pgque_reader', 'pgque_writer'] loop
         begin
-            if not exists (
-                select from pg_auth_members m
-                where m.roleid = to_regrole(v_role) and m.member = to_regrole('pgque_admin')
-            ) then
-                execute format('grant %I to pgque_admin', v_role);
-            end if;
+            if not pg_has_role('pgque_admin', v_role, 'member') then execute format('grant %I to pgque_admin', v_role); end if;
         exception when unique_violation then
             null;
         end;
@@ -71,7 +66,7 @@ begin
             ('pgque_admin', 'batch_retry create_queue current_event_table dlq_purge drop_queue event_dead event_retry_raw'
                 ' find_tick_helper force_next_tick force_tick get_batch_cursor grant_perms insert_event_raw maint'
                 ' maint_operations maint_retry_events maint_rotate_tables_step1 maint_rotate_tables_step2'
-                ' maint_tables_to_vacuum rebase seq_getval seq_setval set_queue_config set_tick_period_ms status ticker'
+                ' maint_tables_to_vacuum rebase set_queue_config set_tick_period_ms status ticker'
                 ' ticker_loop tune_storage')
         ) r (role, names)
         join pg_proc p on p.pronamespace = 'pgque'::regnamespace and p.proname = any (string_to_array(r.names, ' '))
