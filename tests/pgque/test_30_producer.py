@@ -133,6 +133,15 @@ def test_the_current_table_is_a_real_table_with_the_event(sql, queue):
     )
 
 
+@pytest.mark.parametrize("function", ["insert_event(text, text, text, text, text, text, text)", "send(text, text, jsonb)"])
+def test_code_that_sends_to_a_queue_is_written_when_it_is_created(sql, queue, function):
+    table = sql.value("select pgque.current_event_table(%s)", [queue])
+
+    code = sql.value("select prosrc from pg_proc where oid = %s::regprocedure", [f"pgque.{function}"])
+
+    assert f"insert into {table} values" in code
+
+
 def test_a_queue_beyond_the_first_hundred_is_written_to_as_well(sql, session, queue, consumer):
     one = session()
     one.rows("set local session_replication_role = replica")

@@ -369,7 +369,10 @@ begin
     perform pgque._create_event_tables(v_id);
     perform pgque.tune_storage(i_queue_name);
     perform pgque.grant_perms(i_queue_name);
+    perform pg_advisory_xact_lock(hashtext('pgque.code'));
     perform pgque._write_reading(q) from pgque.queue q where q.queue_id = v_id;
+    perform pgque._write_dispatch();
+    perform pgque._write_sending();
     insert into pgque.tick (tick_queue, tick_id, tick_event_seq)
     values (v_id, nextval((v_prefix || '_tick_seq')::regclass), 0);
     return 1;
@@ -597,20 +600,16 @@ returns trigger language plpgsql security definer set search_path = pgque, pg_ca
 begin
     perform pg_advisory_xact_lock(hashtext('pgque.code'));
     perform pgque._write_sending();
-    if tg_op <> 'UPDATE' then perform pgque._write_dispatch(); end if;
+    if tg_op = 'DELETE' then perform pgque._write_dispatch(); end if;
     return null;
 end $$;
-comment on function pgque._queue_changed is 'Keep the written code in step with the queues there are';
+comment on function pgque._queue_changed is 'Keep the written code in step with the queues there are; create_queue() does so when the tables are made';
 
-do $$
-begin
-    perform pgque._write_sending();
-    if not exists (select from pg_trigger where tgrelid = 'pgque.queue'::regclass and tgname = 'queue_code') then
-        create trigger queue_code
-        after insert or delete or update of queue_cur_table, queue_disable_insert on pgque.queue
-        for each statement execute function pgque._queue_changed();
-    end if;
-end $$;
+create or replace trigger queue_code
+after delete or update of queue_cur_table, queue_disable_insert on pgque.queue
+for each statement execute function pgque._queue_changed();
+
+do $$ begin perform pgque._write_sending(); end $$;
 comment on function pgque._insert_events is 'Append events in the order of an array; runs with the rights of its caller';
 comment on function pgque.insert_event(text, text, text, text, text, text, text) is
 'Append an event with its extra fields; it becomes readable after commit and the next tick';

@@ -89,7 +89,10 @@ begin
     perform pgque._create_event_tables(v_id);
     perform pgque.tune_storage(i_queue_name);
     perform pgque.grant_perms(i_queue_name);
+    perform pg_advisory_xact_lock(hashtext('pgque.code'));
     perform pgque._write_reading(q) from pgque.queue q where q.queue_id = v_id;
+    perform pgque._write_dispatch();
+    perform pgque._write_sending();
     insert into pgque.tick (tick_queue, tick_id, tick_event_seq)
     values (v_id, nextval((v_prefix || '_tick_seq')::regclass), 0);
     return 1;
