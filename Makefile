@@ -8,7 +8,7 @@ PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 PYTHON = .venv/bin/python
 VENV = .venv/stega-installed
 
-.PHONY: help install run test check bench bench-console bench-engine soak-engine chaos fmt build-sql messages clean
+.PHONY: help install run test test-engine check bench bench-console bench-engine soak-engine chaos fmt build-sql messages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -23,6 +23,11 @@ test: $(VENV) ## run every test, on PostgreSQL servers of its own; ENGINE=upstre
 	@test "$(ENGINE)" != upstream || test -e vendor/pgque/upstream/pgque.sql || \
 		{ echo "vendor/pgque/upstream is empty: fetch a tag first (README.md, For developers)" >&2; exit 1; }
 	@exec env PGQUE_ENGINE="$(ENGINE)" $(PYTHON) -m pytest $(PYTEST_ARGUMENTS) $(if $(filter upstream,$(ENGINE)),-m "not engine")
+
+test-engine: $(VENV) ## run the tests of the event log engine; POSTGRES=/path/to/bin: on PostgreSQL of another version
+	@test -z "$(POSTGRES)" || test -x "$(POSTGRES)/postgres" || \
+		{ echo "POSTGRES=$(POSTGRES) is no folder with initdb and postgres in it" >&2; exit 1; }
+	@exec env STEGA_TEST_POSTGRES="$(POSTGRES)" $(PYTHON) -m pytest $(PYTEST_ARGUMENTS) tests/pgque
 
 check: $(VENV) ## formatting, lint, types, import contracts, migrations, settings, built SQL, tests
 	@$(PYTHON) -m ruff format --check .

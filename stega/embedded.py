@@ -33,6 +33,7 @@ SUPERUSER = "postgres"
 PORT = 5432
 SYSTEM_FOLDER = Path("/var/lib/stega")
 UNPRIVILEGED_USERS = ("postgres", "nobody")
+BUILTIN_LOCALES_SINCE = 17
 SOCKET_PATH_LIMIT = 100
 LOG_LIMIT_BYTES = 10_000_000
 START_SECONDS = 60.0
@@ -83,11 +84,13 @@ class Server:
     server; start and stop are serialised by a file lock. Every failure is raised as EmbeddedError.
 
     With `durable=False` everything is faster and a crash of the machine may ruin the data; one of the server does not.
+    `binaries`, a folder with initdb and postgres of any version from 14 on, takes the place of the package's.
     """
 
-    def __init__(self, home: Path, *, durable: bool = True) -> None:
+    def __init__(self, home: Path, *, durable: bool = True, binaries: Path | None = None) -> None:
         self.home = Path(os.path.realpath(home))
         self.durable = durable
+        self.binaries = binaries
         self.is_root = os.geteuid() == 0
         self._marker = self.home / "postgres"
         digest = hashlib.sha256(os.fsencode(self._marker)).hexdigest()[:16]
@@ -134,7 +137,7 @@ class Server:
             if not self.data.exists():
                 report("Making a new PostgreSQL data folder")
                 self._initialise(binaries, account)
-            self._refuse_foreign_data(account)
+            self._refuse_foreign_data(binaries, account)
             self._launch(binaries, account)
 
     def stop(self) -> None:
@@ -199,6 +202,8 @@ class Server:
 
     def _binaries(self, report: Report) -> Path:
         """The folder of initdb and postgres; for root a copy that an unprivileged user can reach."""
+        if self.binaries is not None:
+            return self.binaries
         package = _package_folder()
         if not self.is_root:
             return package / "pginstall" / "bin"
@@ -228,7 +233,10 @@ class Server:
         if self.is_root:
             os.chown(unfinished, account.uid, account.gid)
         arguments = ["--auth=trust", f"--username={SUPERUSER}", "--encoding=UTF8", "--no-instructions"]
-        arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+        if _major(binaries) < BUILTIN_LOCALES_SINCE:
+            arguments += ["--locale=C.UTF-8"]
+        else:
+            arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
         arguments += [] if self.durable else ["--no-sync"]
         done = subprocess.run(
             [binaries / "initdb", *arguments, "-D", unfinished],
@@ -245,12 +253,12 @@ class Server:
             raise EmbeddedError(f"Making a PostgreSQL data folder failed: {_reason(done.stdout)}")
         unfinished.rename(self.data)
 
-    def _refuse_foreign_data(self, account: Account) -> None:
+    def _refuse_foreign_data(self, binaries: Path, account: Account) -> None:
         if self.data.stat().st_uid != account.uid:
             raise EmbeddedError(f"{self.data} belongs to another user: run as that user, or remove {self.home}.")
         made_by = (self.data / "PG_VERSION").read_text().strip()
-        major = _package_version().split(".")[0]
-        if made_by != major:
+        major = _major(binaries)
+        if made_by != str(major):
             raise EmbeddedError(f"{self.data} was made by PostgreSQL {made_by}, this is {major}: dump it or remove it.")
 
     def _launch(self, binaries: Path, account: Account) -> None:
@@ -369,6 +377,12 @@ def _package_folder() -> Path:
 
 def _package_version() -> str:
     return importlib.metadata.version(PACKAGE)
+
+
+def _major(binaries: Path) -> int:
+    """The major version of the server programs in the folder: 18."""
+    told = subprocess.run([binaries / "postgres", "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return int(re.findall(r"\d+", told)[0])
 
 
 def _copy_binaries(package: Path, target: Path) -> None:

@@ -272,6 +272,11 @@ def test_data_of_another_major_version_is_refused(server):
         server.start()
 
 
+def test_a_folder_without_binaries_gives_one_line(home, tmp_path):
+    with pytest.raises(EmbeddedError, match=r"cannot be used: .*/none/postgres"):
+        Server(home, binaries=tmp_path / "none").start()
+
+
 def test_a_missing_package_says_what_to_do(server, monkeypatch):
     monkeypatch.setattr(embedded, "PACKAGE", "no-such-package")
 

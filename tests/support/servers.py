@@ -2,7 +2,8 @@
 
 Every process that runs tests has servers of its own, one per database alias, so a test may stop or kill one without
 disturbing a test in another process. With STEGA_TEST_DATABASE_SERVERS (JSON, alias -> folder) in the environment, as in
-a subprocess of a test, the servers of those folders are used and left alone.
+a subprocess of a test, the servers of those folders are used and left alone. With STEGA_TEST_POSTGRES, a folder with
+initdb and postgres, the servers are of that version.
 """
 
 import atexit
@@ -100,7 +101,11 @@ if _own_home is not None:
     os.environ[GIVEN] = json.dumps({alias: str(_own_home / alias) for alias in DATABASES})
     atexit.register(_remove_own)
 
-by_alias = {alias: Server(Path(home), durable=False) for alias, home in json.loads(os.environ[GIVEN]).items()}
+_binaries = Path(os.environ["STEGA_TEST_POSTGRES"]).absolute() if os.environ.get("STEGA_TEST_POSTGRES") else None
+by_alias = {
+    alias: Server(Path(home), durable=False, binaries=_binaries)
+    for alias, home in json.loads(os.environ[GIVEN]).items()
+}
 app, jobs, events = by_alias["default"], by_alias["jobs"], by_alias["events"]
 
 os.environ["STEGA_DEBUG"] = "1"
