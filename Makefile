@@ -8,7 +8,7 @@ PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 PYTHON = .venv/bin/python
 VENV = .venv/stega-installed
 
-.PHONY: help install run test test-engine check bench bench-console bench-engine soak-engine chaos fmt build-sql messages clean
+.PHONY: help install run test test-engine check check-rules bench bench-console bench-engine soak-engine chaos fmt build-sql messages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,12 @@ check: $(VENV) ## formatting, lint, types, import contracts, migrations, setting
 	@STEGA_DEBUG=1 $(PYTHON) manage.py check --fail-level WARNING
 	@$(PYTHON) vendor/pgque/build.py --check
 	@$(PYTHON) -m pytest $(PYTEST_ARGUMENTS)
+
+check-rules: ## check the alert rules with promtool: when they fire, and when they are quiet again
+	@command -v promtool >/dev/null || \
+		{ echo "promtool is not installed: it comes with Prometheus (Debian: apt-get install prometheus)" >&2; exit 1; }
+	@promtool check rules deploy/prometheus/alerts.yml
+	@promtool test rules tests/operations/alerts.promtool.yml
 
 bench: $(VENV) ## measure latency, throughput, the cost of enqueueing, memory, mails per second and the SLA scan
 	@exec $(PYTHON) -m tests.bench

@@ -35,7 +35,7 @@ def test_every_problem_has_an_alert_by_its_name():
 def test_every_alert_has_a_name_of_its_own_and_leads_to_its_runbook():
     assert len({rule["alert"] for rule in rules()}) == len(rules())
     for name, rule in rules_of_problems().items():
-        assert rule["annotations"]["runbook_url"] == f"docs/operations.md#{name}"
+        assert rule["annotations"]["runbook"] == f"docs/operations.md#{name}"
         assert rule["annotations"]["summary"]
 
 
