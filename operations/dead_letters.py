@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from stega.pgque import client
+from stega.pgque import oversight
 
 GROUPS_SHOWN = 20
 GROUP_COUNT_LIMIT = 1_000
@@ -58,11 +58,11 @@ FIRST = (0, 0, "", "")
 
 def groups(after: tuple[int, int, str, str] = FIRST) -> Groups:
     """A page of groups, in the order of queue, consumer, type and cause. Without the index, those of the newest."""
-    if not client.has_cause_index():
-        rows = client.newest_dead_letter_groups(NEWEST_GROUPED)
+    if not oversight.has_cause_index():
+        rows = oversight.newest_dead_letter_groups(NEWEST_GROUPED)
         is_complete = sum(row["count"] for row in rows) < NEWEST_GROUPED
         return Groups(tuple(map(_group, rows)), None, is_complete, NEWEST_GROUPED)
-    rows = client.dead_letter_groups(after, GROUPS_SHOWN + 1, GROUP_COUNT_LIMIT)
+    rows = oversight.dead_letter_groups(after, GROUPS_SHOWN + 1, GROUP_COUNT_LIMIT)
     shown, more = rows[:GROUPS_SHOWN], rows[GROUPS_SHOWN:]
     last = shown[-1] if more else None
     place = (last["dl_queue_id"], last["dl_consumer_id"], last["type"], last["cause"]) if last else None
@@ -98,11 +98,11 @@ NEWEST = 2**63 - 1
 
 def letters(group: GroupKey, before: int, limit: int) -> list[Letter]:
     """Those of the group older than `before` (an id), newest first."""
-    return [_letter(row) for row in client.dead_letters_of(group.as_dict(), before, limit)]
+    return [_letter(row) for row in oversight.dead_letters_of(group.as_dict(), before, limit)]
 
 
 def opened(id: int) -> OpenedLetter | None:
-    row = client.dead_letter(id)
+    row = oversight.dead_letter(id)
     if row is None:
         return None
     key = GroupKey(row["queue_name"], row["consumer_name"], row["type"], row["cause"])

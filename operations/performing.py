@@ -27,7 +27,7 @@ from stega import outbox
 from stega.database import clock
 from stega.models import OutboxEntry
 from stega.outages import is_outage
-from stega.pgque import client
+from stega.pgque import oversight
 from stega.text import clean, told, trace
 
 logger = logging.getLogger(__name__)
@@ -105,11 +105,11 @@ def _step(action: OperatorAction) -> Step:
 
 
 def _replay_letter(action: OperatorAction) -> Step:
-    return _once(client.replay_dead_letter(int(action.target["id"])) is not None)
+    return _once(oversight.replay_dead_letter(int(action.target["id"])) is not None)
 
 
 def _purge_letter(action: OperatorAction) -> Step:
-    return _once(client.purge_dead_letter(int(action.target["id"])))
+    return _once(oversight.purge_dead_letter(int(action.target["id"])))
 
 
 def _once(touched: int) -> Step:
@@ -118,7 +118,7 @@ def _once(touched: int) -> Step:
 
 def _purge_group(action: OperatorAction) -> Step:
     group = GroupKey.of(action.target).as_dict()
-    return _batch(action, client.purge_dead_letters(group, action.up_to, BATCH))
+    return _batch(action, oversight.purge_dead_letters(group, action.up_to, BATCH))
 
 
 def _batch(action: OperatorAction, touched: int) -> Step:
@@ -134,14 +134,14 @@ def _replay_group(action: OperatorAction) -> Step:
         return _send_probe(action, group)
     if action.state == State.WAITING:
         return _look_after_probe(action, group)
-    if client.last_dead_letter(group.as_dict()) > action.up_to:
+    if oversight.last_dead_letter(group.as_dict()) > action.up_to:
         return Step(State.STOPPED, 0, FAILS_STILL)
-    return _batch(action, client.replay_dead_letters(group.as_dict(), action.up_to, BATCH))
+    return _batch(action, oversight.replay_dead_letters(group.as_dict(), action.up_to, BATCH))
 
 
 def _send_probe(action: OperatorAction, group: GroupKey) -> Step:
-    oldest = client.oldest_dead_letter(group.as_dict(), action.up_to)
-    sent = client.replay_dead_letter(oldest) if oldest else None
+    oldest = oversight.oldest_dead_letter(group.as_dict(), action.up_to)
+    sent = oversight.replay_dead_letter(oldest) if oldest else None
     if sent is None:
         return Step(State.DONE, 0, NOTHING_LEFT)
     action.probe = {"event_id": sent[0], "txid": sent[1]}
@@ -151,7 +151,7 @@ def _send_probe(action: OperatorAction, group: GroupKey) -> Step:
 
 def _look_after_probe(action: OperatorAction, group: GroupKey) -> Step:
     event_id, txid = action.probe["event_id"], action.probe["txid"]  # type: ignore[index]  # the caller has looked
-    rows = client.readers_of(group.queue, event_id, [(None, txid)])
+    rows = oversight.readers_of(group.queue, event_id, [(None, txid)])
     reader = next((each for each in ways.readers(rows) if each.consumer == group.consumer), None)
     if reader and reader.state == "dead":
         return Step(State.STOPPED, 0, FAILED_AGAIN, clean(reader.reason, 500))

@@ -8,7 +8,7 @@ from notifications.models import Delivery, State
 from operations.models import Sample
 from stega.database import clock
 from stega.outages import is_outage
-from stega.pgque import client
+from stega.pgque import oversight
 
 MINUTE = timedelta(minutes=1)
 
@@ -44,10 +44,10 @@ def take(now: datetime | None = None) -> dict[str, int]:
 
 
 def events() -> dict[str, float]:
-    counts = {f"{EVENTS}{queue}": float(count) for queue, count in client.event_counts().items()}
+    counts = {f"{EVENTS}{queue}": float(count) for queue, count in oversight.event_counts().items()}
     lags = {
         f"{LAG}{row['consumer_name']}": row["waiting"].total_seconds() if row["waiting"] else 0.0
-        for row in client.consumer_places()
+        for row in oversight.consumer_places()
         if row["role"] != "coop_member"
     }
     return counts | lags

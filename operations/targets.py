@@ -11,7 +11,7 @@ from operations.dead_letters import GroupKey
 from operations.models import Kind
 from operations.records import as_number, is_storable
 from stega.models import OutboxEntry
-from stega.pgque import client
+from stega.pgque import oversight
 
 COUNT_LIMIT = 10_000
 """Where the count of a confirmation ends: an action on a million rows must not make a person wait for the number."""
@@ -65,13 +65,13 @@ def _name(text: str) -> str:
 
 def _count_letter(target: Mapping[str, str], up_to: int | None) -> Extent:
     id = int(target["id"])
-    return Extent(int(client.dead_letter(id) is not None), id)
+    return Extent(int(oversight.dead_letter(id) is not None), id)
 
 
 def _count_group(target: Mapping[str, str], up_to: int | None) -> Extent:
     group = GroupKey.of(target).as_dict()
-    newest = up_to or client.last_dead_letter(group)
-    return Extent(client.count_dead_letters(group, newest, COUNT_LIMIT) if newest else 0, newest)
+    newest = up_to or oversight.last_dead_letter(group)
+    return Extent(oversight.count_dead_letters(group, newest, COUNT_LIMIT) if newest else 0, newest)
 
 
 def _count_entry(target: Mapping[str, str], up_to: int | None) -> Extent:

@@ -17,7 +17,7 @@ from operations import records
 from operations.facts.reading import Question, Reading, read, read_all
 from operations.models import OperatorAction
 from stega.models import OutboxEntry
-from stega.pgque import client
+from stega.pgque import oversight
 
 LEEWAY = timedelta(minutes=5)
 """How far the clocks of the databases and workers may be apart, and two tickers' ticks wait for the same lock."""
@@ -167,15 +167,15 @@ def _nearest(runs: QuerySet[Task], moment: datetime) -> list[Task]:
 
 
 def _log(key: uuid.UUID, since: datetime) -> Log:
-    letters = tuple(client.dead_letters_by_key(str(key)))
+    letters = tuple(oversight.dead_letters_by_key(str(key)))
     copies: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-    for row in client.events_by_key(str(key), since):
+    for row in oversight.events_by_key(str(key), since):
         copies.setdefault((row["queue_name"], row["ev_id"]), []).append(row)
     return Log(since, tuple(_event(queue, id, rows) for (queue, id), rows in copies.items()), letters)
 
 
 def _event(queue: str, id: int, copies: list[Mapping[str, Any]]) -> LoggedEvent:
-    rows = client.readers_of(queue, id, [(copy["ev_owner"], copy["txid"]) for copy in copies])
+    rows = oversight.readers_of(queue, id, [(copy["ev_owner"], copy["txid"]) for copy in copies])
     first = copies[0]
     return LoggedEvent(queue, id, first["ev_time"], first["ev_type"], first["ev_data"], tuple(readers(rows)))
 
@@ -193,7 +193,7 @@ def readers(rows: Iterable[Mapping[str, Any]]) -> Iterable[Reader]:
 
 
 def state_of(row: Mapping[str, Any], *, is_held: bool) -> str:
-    """What one consumer has made of one event, from a row of `client.readers_of`."""
+    """What one consumer has made of one event, from a row of `oversight.readers_of`."""
     if row["dl_id"]:
         return "dead"
     if row["retry_at"]:

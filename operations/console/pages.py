@@ -25,7 +25,7 @@ from operations.facts.reading import Question, Reading, read, read_all
 from operations.models import Kind, OperatorAction
 from operations.problems import is_unticked, problems
 from operations.targets import COUNT_LIMIT, TARGETS
-from stega.pgque import client
+from stega.pgque import oversight
 from tickets.models import Ticket
 
 
@@ -85,7 +85,7 @@ def retry_list(request: SignedInRequest) -> HttpResponse:
     after = _retry_place(request.GET.get("after", ""))
 
     def ask() -> records.Page[dict[str, Any]]:
-        rows = client.retries(after, records.PAGE_SIZE + 1)
+        rows = oversight.retries(after, records.PAGE_SIZE + 1)
         return records.page_of(
             rows, lambda row: f"{row['ev_retry_after'].isoformat()}_{row['ev_owner']}_{row['ev_id']}"
         )

@@ -14,6 +14,7 @@ from django.utils import timezone
 from operations.facts.reading import Question
 from operations.facts.sessions import is_pooled
 from stega.pgque import bootstrap, client
+from stega.pgque.query import ALIAS
 from stega.routers import home
 
 
@@ -94,7 +95,7 @@ def _ask(alias: str) -> Database:
         connections=count,
         max_connections=limit,
         pending_migrations=_pending(alias),
-        engine=_engine() if alias == client.ALIAS else None,
+        engine=_engine() if alias == ALIAS else None,
     )
 
 
@@ -117,7 +118,7 @@ def _oldest_transaction(alias: str) -> Transaction | None:
 
 def _pending(alias: str) -> tuple[str, ...]:
     """The migrations of the alias's own apps that this code has and the database has not."""
-    if alias == client.ALIAS:
+    if alias == ALIAS:
         return ()
     applied = MigrationRecorder(connections[alias]).applied_migrations()
     return tuple(

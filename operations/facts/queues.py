@@ -9,7 +9,7 @@ from django.conf import settings
 
 from operations.facts.reading import COUNT_LIMIT, Question, clock
 from operations.facts.sessions import Session, is_pooled, others_are_hidden, sessions
-from stega.pgque import client
+from stega.pgque import client, oversight
 from stega.pgque.neglect import rotation_blockers
 
 
@@ -90,9 +90,9 @@ def _ask() -> Queues:
     queues, consumers = client.queue_info(), client.consumer_info()
     space = {
         row["queue_name"]: row
-        for row in client.queue_space(COUNT_LIMIT, timedelta(seconds=settings.DEAD_LETTER_ALERT_SECONDS))
+        for row in oversight.queue_space(COUNT_LIMIT, timedelta(seconds=settings.DEAD_LETTER_ALERT_SECONDS))
     }
-    places = {(row["queue_name"], row["consumer_name"]): row for row in client.consumer_places()}
+    places = {(row["queue_name"], row["consumer_name"]): row for row in oversight.consumer_places()}
     blocked = rotation_blockers(queues, consumers, timedelta(seconds=2 * settings.PGQUE_MAINTENANCE_SECONDS))
     present = sessions("events") if sessions_are_visible() else None
     unticked = {row["queue_name"]: row["ev_new"] or 0 for row in queues}

@@ -17,7 +17,7 @@ from django.db import DatabaseError, transaction
 from stega import logs
 from stega.models import MessageInHand
 from stega.outages import is_outage
-from stega.pgque import catalogue, client, session
+from stega.pgque import catalogue, client, query, session
 from stega.pgque.leadership import Leadership
 from stega.pgque.listener import Listener
 from stega.pgque.message import Handler, Rejected, RetryLater, key_of, message_of, retry_delay
@@ -244,12 +244,12 @@ class Consumer(Process):
         What the engine refuses to record is tried again after a pause, and no message is handled again meanwhile.
         """
         try:
-            with transaction.atomic(using=client.ALIAS):
+            with transaction.atomic(using=query.ALIAS):
                 for failure in progress.failures:
                     self._give_back(progress.batch_id, failure)
                 acked = client.ack(progress.batch_id)
                 if not acked:
-                    transaction.set_rollback(True, using=client.ALIAS)
+                    transaction.set_rollback(True, using=query.ALIAS)
         except client.BatchGone:
             acked = 0
         except DatabaseError as error:
@@ -269,7 +269,7 @@ class Consumer(Process):
         member has left, or when it is taken over.
         """
         give_up_at = self.clock() + GIVE_BACK_SECONDS
-        with suppress(client.BatchGone, DatabaseError, TimeoutError), transaction.atomic(using=client.ALIAS):
+        with suppress(client.BatchGone, DatabaseError, TimeoutError), transaction.atomic(using=query.ALIAS):
             for failure in progress.failures:
                 self._give_back(progress.batch_id, failure)
             for event in self._events(progress.batch_id):

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connections
 
 from stega.pgque import session
-from stega.pgque.client import ALIAS
+from stega.pgque.query import ALIAS
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connections
 
-from stega.pgque.client import ALIAS
+from stega.pgque.query import ALIAS
 
 _direct: list[Any] = []
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from django.db import DatabaseError, InterfaceError, connections
 
-from stega.pgque import client
+from stega.pgque import client, query
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Toucher:
             client.touch_subconsumer(*self.names)
 
     def _work(self) -> None:
-        connection = connections[client.ALIAS]
+        connection = connections[query.ALIAS]
         try:
             while not self._ended.wait(self.every):
                 try:

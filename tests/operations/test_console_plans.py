@@ -20,7 +20,7 @@ from django.utils.http import urlencode
 from accounts.roles import Role
 from operations import sampling
 from operations.models import Kind, Sample
-from stega.pgque import client
+from stega.pgque import client, oversight
 from tests.factories import make_user
 
 pytestmark = [
@@ -166,7 +166,7 @@ ADDRESSES = {
 
 
 def _middle_letter():
-    return client.oldest_dead_letter(GROUP, 2**62) + ROWS // 2
+    return oversight.oldest_dead_letter(GROUP, 2**62) + ROWS // 2
 
 
 @pytest.mark.parametrize("name", ADDRESSES)

@@ -5,7 +5,7 @@ from django.db import connections
 
 from operations import dead_letters
 from operations.dead_letters import GroupKey, groups
-from stega.pgque import client
+from stega.pgque import client, oversight
 from tests.support.letters import bury
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], tran
 
 @pytest.fixture(params=[pytest.param(True, id="with the index", marks=pytest.mark.engine), False])
 def engine(request, monkeypatch):
-    monkeypatch.setattr(client, "has_cause_index", lambda: request.param)
+    monkeypatch.setattr(oversight, "has_cause_index", lambda: request.param)
 
 
 def causes(queue):

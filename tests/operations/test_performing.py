@@ -14,7 +14,7 @@ from operations.performing import perform
 from operations.targets import TARGETS
 from stega import outbox
 from stega.models import OutboxEntry
-from stega.pgque import client
+from stega.pgque import client, oversight
 from stega.pgque.consumer import Consumer
 from stega.pgque.message import Rejected, RetryLater
 from tests.factories import make_user
@@ -87,7 +87,7 @@ def state_of(action):
 
 
 def left(group):
-    return client.count_dead_letters(group, 2**62, 10_000)
+    return oversight.count_dead_letters(group, 2**62, 10_000)
 
 
 def test_the_first_letter_goes_alone_until_its_consumer_has_handled_it(group, ask):
@@ -143,7 +143,7 @@ def test_the_rest_stops_when_the_same_failure_comes_back_on_the_way(group, ask, 
     action = ask(Kind.REPLAY_GROUP, group)
     perform(action)
     consume()
-    replay = client.replay_dead_letters
+    replay = oversight.replay_dead_letters
 
     def replay_and_fail(*args):
         sent = replay(*args)
@@ -151,7 +151,7 @@ def test_the_rest_stops_when_the_same_failure_comes_back_on_the_way(group, ask, 
         consume()
         return sent
 
-    monkeypatch.setattr(client, "replay_dead_letters", replay_and_fail)
+    monkeypatch.setattr(oversight, "replay_dead_letters", replay_and_fail)
 
     perform(action)
 
@@ -280,7 +280,7 @@ def test_a_fault_of_our_own_is_named_on_the_record_and_quoted_nowhere(group, ask
     def fail(*args):
         raise LookupError(words)
 
-    monkeypatch.setattr(client, "purge_dead_letters", fail)
+    monkeypatch.setattr(oversight, "purge_dead_letters", fail)
 
     perform(action)
 
@@ -312,7 +312,9 @@ def test_a_dead_letter_of_a_member_that_left_can_be_replayed(queue, ask):
         client.event_dead(batch, event, CAUSE)
     client.ack(batch)
     client.unsubscribe_subconsumer(queue, "workers", "one")
-    letter = client.last_dead_letter({"queue": queue, "consumer": "workers", "type": "ticket.welcome", "cause": CAUSE})
+    letter = oversight.last_dead_letter(
+        {"queue": queue, "consumer": "workers", "type": "ticket.welcome", "cause": CAUSE}
+    )
     action = ask(Kind.REPLAY_LETTER, {"id": str(letter)})
 
     perform(action)

@@ -11,7 +11,7 @@ from django_q.models import Task
 from operations import ways
 from stega import outbox
 from stega.models import OutboxEntry
-from stega.pgque import client
+from stega.pgque import client, oversight
 from tests.support.event_log import make_retries_due, tick
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
@@ -74,7 +74,7 @@ def test_an_event_that_was_given_up_leads_to_its_dead_letter(queue, sent):
 
 def test_a_replayed_event_is_a_second_one_of_the_same_key(queue, sent):
     finish(queue, lambda batch, event: client.event_dead(batch, event, "no such mailbox"))
-    client.replay_dead_letter(ways.way(KEY).log.value.letters[0]["dl_id"])
+    oversight.replay_dead_letter(ways.way(KEY).log.value.letters[0]["dl_id"])
 
     assert states() == [{"audit": "handled"}, {"audit": "waiting"}]
 

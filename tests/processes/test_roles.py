@@ -19,7 +19,7 @@ from stega.provisioning import provision
 from tests.factories import PASSWORD, make_product, make_ticket
 from tests.notifications.test_messages import PAYLOADS
 from tests.processes.test_faults import PROCESSES
-from tests.support import processes, servers
+from tests.support import event_log, processes, servers
 from tests.support.browser import Browser
 from tests.support.processes import VARIABLES, manage, run_task
 from tests.support.waiting import wait_until
@@ -118,7 +118,7 @@ def test_an_operator_reads_a_dead_letter_on_the_console_alone_and_the_task_worke
                 operator.post(question, **dict(hidden), reason="nobody needs it")
 
     wait_until(lambda: OperatorAction.objects.get().state == State.DONE, timeout=20)
-    assert [each["dl_id"] for each in client.dead_letters(settings.PGQUE_QUEUE)] == [other]
+    assert [each["dl_id"] for each in event_log.inspected(settings.PGQUE_QUEUE)] == [other]
     assert [each.status for each in shown.values()] == [200, 200]
     assert ["in confidence" in shown[kind].text for kind in ("web", "console")] == [False, True]
 
@@ -146,5 +146,5 @@ def _event(name, payload):
 
 def _of_both_consumers(queue):
     """The dead letters of an event that both consumers refuse, once both have."""
-    letters = [each["dl_id"] for each in client.dead_letters(queue)]
+    letters = [each["dl_id"] for each in event_log.inspected(queue)]
     return letters if len(letters) == 2 else None

@@ -17,7 +17,11 @@ SOURCES = [
     ("pattern", "allowed", "instead"),
     [
         (r"\basync_task\b", {"stega/outbox.py"}, "enqueue through stega.outbox"),
-        (r"\bpgque\.\w+\(", {"stega/pgque/client.py"}, "call stega.pgque.client"),
+        (
+            r"\bpgque\.\w+\(|\b(?:from|join|update|into|table) pgque\.",
+            {"stega/pgque/client.py", "stega/pgque/oversight.py"},
+            "call what processes ask in stega.pgque.client, and operators in stega.pgque.oversight",
+        ),
         (
             r"\bos\.environ\b|\bgetenv\b",
             {"stega/env.py", "stega/wsgi.py", "stega/embedded.py", "stega/management/commands/up.py"},

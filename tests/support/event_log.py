@@ -2,7 +2,7 @@
 
 from django.db import connections
 
-from stega.pgque import client
+from stega.pgque import client, query
 
 
 def tick(queue):
@@ -24,7 +24,13 @@ def retries(queue):
 
 
 def dead_letters(queue):
-    return {row["ev_id"]: row["dl_reason"] for row in client.dead_letters(queue)}
+    """The reason of each dead letter, by the id of its event."""
+    return {row["ev_id"]: row["dl_reason"] for row in inspected(queue)}
+
+
+def inspected(queue):
+    """The newest dead letters, each with all that the engine keeps of it."""
+    return query.rows("select * from pgque.dlq_inspect(%s)", [queue])
 
 
 def replay(queue):

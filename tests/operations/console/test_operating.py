@@ -15,7 +15,7 @@ from operations.models import Kind, OperatorAction, State
 from operations.performing import perform
 from stega import outbox, schedules
 from stega.models import OutboxEntry
-from stega.pgque import client
+from stega.pgque import client, oversight
 from stega.pgque.publishing import event_key
 from tests.support.event_log import tick
 from tests.support.letters import bury
@@ -220,7 +220,7 @@ def test_letters_that_come_after_the_question_are_left_alone(browser, queue, tar
     perform(OperatorAction.objects.get().pk)
 
     assert OperatorAction.objects.get().touched == 150
-    assert client.count_dead_letters(group, 2**62, 1000) == 7
+    assert oversight.count_dead_letters(group, 2**62, 1000) == 7
 
 
 def test_two_replays_of_one_letter_at_the_same_moment_make_one_event(as_user, operator, admin, queue, letters):

@@ -16,7 +16,7 @@ from operations.models import Kind, OperatorAction, Sample
 from operations.problems import Name
 from stega import schedules
 from stega.models import OutboxEntry
-from stega.pgque import client
+from stega.pgque import client, oversight
 from tests.factories import make_ticket
 from tests.operations.console.lists import PAGES
 from tests.support.event_log import tick
@@ -128,7 +128,7 @@ def test_a_letter_tells_its_reason(page, letters, language):
 
 @in_both_languages
 def test_a_letter_that_is_gone_says_so(page, letters, language):
-    client.purge_dead_letter(letters["bad"][0])
+    oversight.purge_dead_letter(letters["bad"][0])
 
     text = page("dead_letter", letters["bad"][0], status=410)
 
