@@ -1,7 +1,7 @@
 """Facts and problems in Prometheus' words. The rules and the dashboard in deploy/ are written in these names."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
@@ -14,7 +14,7 @@ from operations.facts.outbox import Outbox
 from operations.facts.queues import Queues
 from operations.facts.tasks import Tasks
 from operations.facts.tickers import Tickers
-from operations.problems import Problem
+from operations.problems.words import Problem
 
 Row = tuple[tuple[str, ...], float | timedelta | None]
 
@@ -22,10 +22,9 @@ Row = tuple[tuple[str, ...], float | timedelta | None]
 class _Scrape(Collector):
     """One scrape's metrics. What a database did not tell is left out; `stega_database_up` says why."""
 
-    def __init__(self, facts: Facts, problems: list[Problem], now: datetime) -> None:
+    def __init__(self, facts: Facts, problems: list[Problem]) -> None:
         self.facts = facts
         self.problems = problems
-        self.now = now
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         facts = self.facts
@@ -43,7 +42,7 @@ class _Scrape(Collector):
         if facts.tickers.value:
             yield from _tickers(facts.tickers.value)
         if facts.tasks.value:
-            yield from _tasks(facts.tasks.value, self.now)
+            yield from _tasks(facts.tasks.value)
         if facts.outbox.value:
             yield from _outbox(facts.outbox.value)
         if facts.ledger.value:
@@ -51,10 +50,10 @@ class _Scrape(Collector):
         yield _problems(self.problems)
 
 
-def registry(facts: Facts, problems: list[Problem], now: datetime) -> CollectorRegistry:
+def registry(facts: Facts, problems: list[Problem]) -> CollectorRegistry:
     """A registry of this scrape alone: nothing is kept between scrapes, processes or hosts."""
     scrape = CollectorRegistry(auto_describe=False)
-    scrape.register(_Scrape(facts, problems, now))
+    scrape.register(_Scrape(facts, problems))
     return scrape
 
 
@@ -170,7 +169,7 @@ def _tickers(tickers: Tickers) -> Iterator[GaugeMetricFamily]:
     )
 
 
-def _tasks(tasks: Tasks, now: datetime) -> Iterator[GaugeMetricFamily]:
+def _tasks(tasks: Tasks) -> Iterator[GaugeMetricFamily]:
     yield _gauge(
         "tasks",
         "Tasks in the queue: due, or leased to a worker or a later try; ends at 10000",
@@ -191,7 +190,7 @@ def _tasks(tasks: Tasks, now: datetime) -> Iterator[GaugeMetricFamily]:
         "schedule_late_seconds",
         "How long a schedule is overdue",
         ("schedule",),
-        [((each.name,), max(timedelta(), now - each.next_run)) for each in tasks.schedules if each.next_run],
+        [((each.name,), max(timedelta(), tasks.at - each.next_run)) for each in tasks.schedules if each.next_run],
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
-from django.utils import timezone, translation
+from django.utils import translation
 from django.utils.crypto import constant_time_compare
 from prometheus_client import CollectorRegistry, exposition
 
@@ -19,7 +19,7 @@ from operations import facts, metrics
 from operations.facts import databases, queues
 from operations.facts.databases import Database
 from operations.facts.queues import Queues
-from operations.facts.reading import Question, Reading, Trouble, read_all
+from operations.facts.reading import Question, Reading, read_all
 from operations.problems import problems
 from stega.checks import ALIASES
 
@@ -70,9 +70,9 @@ def metrics_view(request: HttpRequest) -> HttpResponse:
     refusal = _refusal(request)
     if refusal:
         return refusal
-    told, now = facts.gather(), timezone.now()
+    told = facts.gather()
     encode, content_type = _encoder(request.headers.get("Accept", ""))
-    text = encode(metrics.registry(told, problems(told, now), now))
+    text = encode(metrics.registry(told, problems(told)))
     return HttpResponse(text, content_type=content_type)
 
 
@@ -120,7 +120,7 @@ def _queues(reading: Reading[Queues], *, is_known: bool) -> str:
     """
     if not is_known:
         return "unknown"
-    return str(reading.trouble) if reading.trouble in (Trouble.SILENT, Trouble.UNREACHABLE) else OK
+    return str(reading.trouble) if reading.is_away else OK
 
 
 def _database(reading: Reading[Database]) -> str:

@@ -6,7 +6,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from operations.models import Kind
-from operations.problems import Name
+from operations.problems.words import Name
 from operations.targets import TARGETS
 
 _LISTS: Mapping[str, str] = {

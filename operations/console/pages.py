@@ -23,7 +23,8 @@ from operations.dead_letters import FIRST, GroupKey
 from operations.facts import ledger, outbox, queues, tasks, tickers
 from operations.facts.reading import Question, Reading, read, read_all
 from operations.models import Kind, OperatorAction
-from operations.problems import is_unticked, problems
+from operations.problems import problems
+from operations.problems.tickers import is_unticked
 from operations.targets import COUNT_LIMIT, TARGETS
 from stega.pgque import oversight
 from tickets.models import Ticket
@@ -49,7 +50,7 @@ def overview(request: SignedInRequest) -> HttpResponse:
     samples = read(sample_question(span, now))
     context = {
         "facts": gathered,
-        "problems": problems(gathered, now),
+        "problems": problems(gathered),
         "tiles": tiles(gathered),
         "span": span,
         "samples": samples,

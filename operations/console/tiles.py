@@ -16,7 +16,7 @@ from operations.facts.queues import Queues
 from operations.facts.reading import Reading
 from operations.facts.tasks import Tasks
 from operations.facts.tickers import Tickers
-from operations.problems import is_unticked
+from operations.problems.tickers import is_unticked
 from operations.templatetags.console import NOTHING, amount, capped, span, trouble
 from stega import moments
 

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Min, Q
 
 from notifications.models import Channel, Circuit, Delivery, State
-from operations.facts.reading import COUNT_LIMIT, Question, clock
+from operations.facts.reading import COUNT_LIMIT, Question
+from stega.database import clock
 
 WINDOW = timedelta(hours=1)
 
@@ -55,7 +56,7 @@ def question() -> Question[Ledger]:
 
 
 def _ask() -> Ledger:
-    now = clock("default")
+    now = clock.now("default")
     return Ledger(now, _outcomes(now), tuple(_waiting(now, channel) for channel in Channel), _lines())
 
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from operations.facts.reading import COUNT_LIMIT, Question, clock
+from operations.facts.reading import COUNT_LIMIT, Question
+from stega.database import clock
 from stega.models import OutboxEntry
 
 
@@ -25,7 +26,7 @@ def question() -> Question[Outbox]:
 
 
 def _ask() -> Outbox:
-    now = clock("default")
+    now = clock.now("default")
     entries = OutboxEntry.objects.open()
     unrelayed = entries.filter(relayed_at=None)
     given_up = OutboxEntry.objects.filter(failed_at__isnull=False)

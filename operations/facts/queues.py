@@ -7,8 +7,9 @@ from typing import Any
 
 from django.conf import settings
 
-from operations.facts.reading import COUNT_LIMIT, Question, clock
+from operations.facts.reading import COUNT_LIMIT, Question
 from operations.facts.sessions import Session, is_pooled, others_are_hidden, sessions
+from stega.database import clock
 from stega.pgque import client, oversight
 from stega.pgque.neglect import rotation_blockers
 
@@ -97,7 +98,7 @@ def _ask() -> Queues:
     present = sessions("events") if sessions_are_visible() else None
     unticked = {row["queue_name"]: row["ev_new"] or 0 for row in queues}
     return Queues(
-        clock("events"),
+        clock.now("events"),
         tuple(_queue(row, space[row["queue_name"]], blocked) for row in queues if row["queue_name"] in space),
         tuple(
             _consumer(row, places[place], present, unticked.get(row["queue_name"], 0))

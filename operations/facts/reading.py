@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
@@ -41,6 +40,11 @@ class Reading(Generic[Told]):
     value: Told | None = None
     trouble: Trouble | None = None
 
+    @property
+    def is_away(self) -> bool:
+        """Whether nothing answered, not even with a refusal."""
+        return self.trouble in (Trouble.UNREACHABLE, Trouble.SILENT)
+
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[Told]):
@@ -66,14 +70,6 @@ def read_all(questions: Mapping[str, Question[Any]], seconds: float | None = Non
     deadline = time.monotonic() + seconds
     asked = {name: _put(question, seconds) for name, question in questions.items()}
     return {name: _collect(questions[name].alias, future, deadline) for name, future in asked.items()}
-
-
-def clock(alias: str) -> datetime:
-    """The database's own time: ages are told by the clock that wrote the moments."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute("select clock_timestamp()")
-        moment: datetime = cursor.fetchone()[0]
-        return moment
 
 
 _callers: dict[str, BoundedCaller] = {}

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django_q.models import OrmQ, Schedule, Task
 
-from operations.facts.reading import COUNT_LIMIT, Question, clock
+from operations.facts.reading import COUNT_LIMIT, Question
 from operations.facts.sessions import Session, is_pooled, others_are_hidden, sessions
+from stega.database import clock
 
 WINDOW = timedelta(hours=1)
 
@@ -40,7 +41,7 @@ def question() -> Question[Tasks]:
 
 
 def _ask() -> Tasks:
-    now = clock("jobs")
+    now = clock.now("jobs")
     queue = OrmQ.objects.filter(key=settings.Q_CLUSTER["name"])
     oldest = queue.filter(lock__lte=now).order_by("lock").values_list("lock", flat=True).first()
     finished = Task.objects.filter(stopped__gt=now - WINDOW).order_by()

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from operations.facts.queues import sessions_are_visible
-from operations.facts.reading import Question, clock
+from operations.facts.reading import Question
 from operations.facts.sessions import sessions
+from stega.database import clock
 from stega.pgque.leadership import holder
 
 
@@ -36,11 +37,11 @@ def question() -> Question[Tickers]:
 
 def _ask() -> Tickers:
     if not sessions_are_visible():
-        return Tickers(clock("events"), False, None, 0)
+        return Tickers(clock.now("events"), False, None, 0)
     first = holder("ticker")
     tickers = {each.pid: each for each in sessions("events") if each.application == "pgque_ticker"}
     if first is None:
-        return Tickers(clock("events"), True, None, len(tickers))
+        return Tickers(clock.now("events"), True, None, len(tickers))
     own = tickers.pop(first.pid, None)
     leader = Leader(first.pid, first.address, first.since, own.silent_for if own else None)
-    return Tickers(clock("events"), True, leader, len(tickers))
+    return Tickers(clock.now("events"), True, leader, len(tickers))

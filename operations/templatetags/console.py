@@ -18,7 +18,7 @@ from notifications.models import Delivery
 from operations.console.addresses import problem_address
 from operations.dead_letters import GroupKey
 from operations.facts.reading import COUNT_LIMIT, Reading, Trouble
-from operations.problems import Problem
+from operations.problems.words import Problem
 from operations.ways import Way
 from stega import moments
 

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from operations.problems import Name
+from operations.problems.words import Name
 from tests.support.alerts import rules, rules_of_problems
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connections
 
-from operations.problems import Name
+from operations.problems.words import Name
 from stega import schedules
 from stega.pgque import client
 from stega.pgque.bootstrap import bootstrap
@@ -68,7 +68,7 @@ def test_doctor_names_each_check_and_the_remedy_of_each_problem(prepared):
 
 def test_doctor_is_content_when_nothing_is_wrong(prepared, monkeypatch, settings):
     settings.DEBUG = True
-    monkeypatch.setattr("operations.management.commands.doctor.problems", lambda facts, now: [])
+    monkeypatch.setattr("operations.management.commands.doctor.problems", lambda facts: [])
 
     text, code = run("doctor")
 

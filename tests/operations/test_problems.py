@@ -11,7 +11,8 @@ from operations.facts.databases import Engine, Transaction
 from operations.facts.ledger import Line, Waiting
 from operations.facts.reading import Trouble
 from operations.facts.tasks import Scheduled
-from operations.problems import Name, Severity, problems
+from operations.problems import problems
+from operations.problems.words import Name, Severity
 from stega.pgque.catalogue import NOTIFICATION_WORKER
 from tests.operations.facts_of import (
     DATABASE,
@@ -136,7 +137,7 @@ OLD = Transaction(12, "psql", "app", 601 * SECOND, NOW)
     ],
 )
 def test_each_fault_is_one_problem_by_name(spoilt, name, subject):
-    found = problems(facts(**spoilt), NOW)
+    found = problems(facts(**spoilt))
 
     assert [(problem.name, problem.subject) for problem in found] == [(name, subject)]
     assert found[0].text
@@ -171,7 +172,15 @@ def test_each_fault_is_one_problem_by_name(spoilt, name, subject):
     ],
 )
 def test_what_is_no_fault_is_no_problem(fine):
-    assert problems(facts(**fine), NOW) == []
+    assert problems(facts(**fine)) == []
+
+
+def test_a_schedule_is_late_by_the_clock_of_the_database_that_runs_it():
+    ahead = replace(TASKS, at=NOW + 2 * HOUR)
+
+    found = problems(facts(tasks=ahead))
+
+    assert {problem.name for problem in found} == {Name.SCHEDULE_LATE}
 
 
 def test_every_name_is_told_by_some_fact():
@@ -183,7 +192,7 @@ def test_every_name_is_told_by_some_fact():
 def test_a_database_that_is_down_is_one_problem_and_not_one_per_source():
     away = dict.fromkeys(["events", "queues", "tickers"], Trouble.SILENT)
 
-    assert [problem.name for problem in problems(facts(**away), NOW)] == [Name.EVENTS_DOWN]
+    assert [problem.name for problem in problems(facts(**away))] == [Name.EVENTS_DOWN]
 
 
 @pytest.mark.parametrize("source", ["queues", "tickers"])
@@ -191,7 +200,7 @@ def test_a_database_that_is_down_is_one_problem_and_not_one_per_source():
     ("trouble", "severity"), [(Trouble.SILENT, Severity.CRITICAL), (Trouble.REFUSED, Severity.WARNING)]
 )
 def test_tables_of_events_that_give_no_answer_are_critical(source, trouble, severity):
-    (found,) = problems(facts(**{source: trouble}), NOW)
+    (found,) = problems(facts(**{source: trouble}))
 
     assert (found.name, found.severity) == (Name.FACTS_MISSING, severity)
 
@@ -199,7 +208,7 @@ def test_tables_of_events_that_give_no_answer_are_critical(source, trouble, seve
 @pytest.mark.parametrize("source", ["queues", "tickers", "tasks", "outbox", "ledger", "events"])
 def test_what_is_missing_is_told_in_words_and_not_in_ours(source):
     with translation.override("pt-br"):
-        told = [problems(facts(**{source: trouble}), NOW)[0].text for trouble in Trouble]
+        told = [problems(facts(**{source: trouble}))[0].text for trouble in Trouble]
 
     ours = [source + ":", f": {source}", "database ", *(f"({trouble})" for trouble in Trouble)]
     assert [word for word in ours for text in told if word in text] == []
@@ -208,7 +217,7 @@ def test_what_is_missing_is_told_in_words_and_not_in_ours(source):
 def test_critical_problems_come_first():
     spoilt = {"queues": log(queue={"new_dead_letters": 1}), "tickers": replace(TICKERS, leader=None)}
 
-    found = problems(facts(**spoilt), NOW)
+    found = problems(facts(**spoilt))
 
     assert [problem.severity for problem in found] == [Severity.CRITICAL, Severity.WARNING]
 
@@ -219,7 +228,7 @@ def test_a_transaction_of_a_server_that_all_share_is_one_problem():
         for number, alias in enumerate(("default", "jobs"))
     }
 
-    assert [problem.subject for problem in problems(facts(**shared), NOW)] == ["default"]
+    assert [problem.subject for problem in problems(facts(**shared))] == ["default"]
 
 
 def test_two_transactions_of_two_servers_are_two_problems():
@@ -228,13 +237,13 @@ def test_two_transactions_of_two_servers_are_two_problems():
         for number, alias in enumerate(("default", "jobs"))
     }
 
-    assert [problem.subject for problem in problems(facts(**apart), NOW)] == ["default", "jobs"]
+    assert [problem.subject for problem in problems(facts(**apart))] == ["default", "jobs"]
 
 
 def test_a_prepared_transaction_is_ended_by_its_name_and_not_by_a_process():
     left = replace(OLD, pid=0, application="left")
 
-    found = problems(facts(default=replace(DATABASE, oldest_transaction=left)), NOW)
+    found = problems(facts(default=replace(DATABASE, oldest_transaction=left)))
 
     assert "rollback prepared 'left'" in found[0].remedy
 
@@ -243,6 +252,6 @@ def test_problems_are_told_in_the_readers_language():
     spoilt = facts(tickers=replace(TICKERS, leader=None))
 
     with translation.override("pt-br"):
-        told = problems(spoilt, NOW)[0].text
+        told = problems(spoilt)[0].text
 
-    assert told != problems(spoilt, NOW)[0].text
+    assert told != problems(spoilt)[0].text

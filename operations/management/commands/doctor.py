@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.checks import run_checks
 from django.core.management.base import BaseCommand
-from django.utils import timezone
 
 from operations import facts
 from operations.facts import configuration
-from operations.problems import Name, Problem, Severity, problems
+from operations.problems import problems
+from operations.problems.words import Name, Problem, Severity
 
 PATIENCE_SECONDS = 5.0
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
 
 def _examine() -> list[Problem]:
-    found = problems(facts.gather(PATIENCE_SECONDS), timezone.now())
+    found = problems(facts.gather(PATIENCE_SECONDS))
     return [*found, *_of_engine_file(), *_of_django({problem.subject for problem in found})]
 
 

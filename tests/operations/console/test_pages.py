@@ -13,7 +13,7 @@ from notifications.models import Channel, Delivery, State
 from operations import sampling
 from operations.console.addresses import problem_address
 from operations.models import Kind, OperatorAction, Sample
-from operations.problems import Name
+from operations.problems.words import Name
 from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import client, oversight

@@ -1,0 +1,21 @@
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from operations.facts.ledger import Ledger
+from operations.problems import words
+from operations.problems.words import Problem
+
+
+def faults(ledger: Ledger) -> Iterator[Problem]:
+    """A line counts as down until a probe gets through, as long as anything waits for it or the pause goes on."""
+    waiting = {each.channel: each.deliveries for each in ledger.waiting}
+    for line in ledger.lines:
+        if line.failures < settings.CIRCUIT_FAILURES or line.retry_at is None:
+            continue
+        if line.retry_at < ledger.at and not waiting.get(line.channel):
+            continue
+        down = words.SMTP_DOWN if line.channel == "email" else words.SLACK_DOWN
+        reason = _(line.reason) if line.reason else "-"
+        yield down.of(line.name, line=line.name, number=line.failures, reason=reason)
