@@ -90,6 +90,10 @@ The statements they then see hold values: not for the web.
 """
 
 
+SERVING = ("web", "console")
+"""Kinds that answer requests: what one of them has given up, the server is to end."""
+
+
 class Grant(NamedTuple):
     """One privilege of one role on one object; `target` as SQL writes it."""
 

@@ -1,7 +1,6 @@
 """Give the database roles of the processes exactly what stega.privileges says, in one transaction per database."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
@@ -10,8 +9,9 @@ from django.db import connections, transaction
 from django.db.utils import ProgrammingError
 from psycopg import sql
 
+from stega.database import patience
 from stega.preparation import require_prepared
-from stega.privileges import KINDS, PUBLIC, WATCHING, Grant, Thing, changes, wanted
+from stega.privileges import KINDS, PUBLIC, SERVING, WATCHING, Grant, Thing, changes, wanted
 
 SCHEMAS = {"default": "public", "jobs": "public", "events": "pgque"}
 WATCHERS = "pg_read_all_stats"
@@ -36,11 +36,12 @@ def provision(prefix: str, passwords: Mapping[str, str], *, reset_passwords: boo
             done = _make_roles(alias, roles, passwords, reset_passwords)
             done += _grant(alias, roles)
             watching, blind = _let_watch(alias, [roles[kind] for kind in WATCHING if kind in roles])
+            limited, unlimited = _limit_statements(alias, [roles[kind] for kind in SERVING if kind in roles])
             closed, open_to_all = _close_large_objects(alias)
-            done += [*watching, *closed]
+            done += [*watching, *limited, *closed]
             _refuse_excess(alias, roles)
             transaction.set_rollback(dry_run, using=alias)
-        for line in [*(done or ["nothing to change"]), *blind, *open_to_all]:
+        for line in [*(done or ["nothing to change"]), *blind, *unlimited, *open_to_all]:
             say(f"{alias}: {line}")
 
 
@@ -100,12 +101,34 @@ def _let_watch(alias: str, watchers: Iterable[str]) -> tuple[list[str], list[str
         if _rows(alias, "select pg_has_role(%s, %s, 'member')", [role, WATCHERS]) == [(True,)]:
             continue
         statement = f"grant {WATCHERS} to {_quoted(alias, role)}"
-        try:
-            with transaction.atomic(using=alias):
-                _rows(alias, statement)
+        if _may(alias, statement):
             done.append(statement)
-        except ProgrammingError:
+        else:
             left.append(f"{role} does not see old transactions of others until an administrator does: {statement}")
+    return done, left
+
+
+def _limit_statements(alias: str, servers: Iterable[str]) -> tuple[list[str], list[str]]:
+    """What was done, and what only an administrator can do: let the server end what a request has given up.
+
+    The web says so for its own connections too, unless they go through a pooler.
+    """
+    limit = f"statement_timeout={patience.server_limit() * 1000:.0f}"
+    known = """
+        select exists (
+            select from pg_db_role_setting where setrole = to_regrole(%s) and setdatabase = 0 and %s = any(setconfig)
+        )
+    """
+    done, left = [], []
+    for role in servers:
+        name = _quoted(alias, role)
+        if _rows(alias, known, [name, limit]) == [(True,)]:
+            continue
+        statement = f"alter role {name} set {limit}"
+        if _may(alias, statement):
+            done.append(statement)
+        else:
+            left.append(f"statements that a request gave up go on until an administrator does: {statement}")
     return done, left
 
 
@@ -123,8 +146,7 @@ def _close_large_objects(alias: str) -> tuple[list[str], list[str]]:
     if not functions:
         return [], []
     statement = f"revoke execute on function {functions} from public"
-    with suppress(ProgrammingError), transaction.atomic(using=alias):
-        _rows(alias, statement)
+    _may(alias, statement)  # of what is not the owner's to revoke, PostgreSQL only warns
     if _rows(alias, open_to_all, [list(MAKE_LARGE_OBJECTS)]) == [(None, owner)]:
         return [statement], []
     keep = f"grant execute on function {functions} to {owner}"
@@ -257,6 +279,16 @@ def _actual(alias: str, names: Mapping[str, str]) -> Iterable[Grant]:
 
 def _quoted(alias: str, name: str) -> str:
     return connections[alias].ops.quote_name(name)
+
+
+def _may(alias: str, statement: str) -> bool:
+    """Run the statement; whether this connection has the right to."""
+    try:
+        with transaction.atomic(using=alias):
+            _rows(alias, statement)
+    except ProgrammingError:
+        return False
+    return True
 
 
 def _rows(alias: str, statement: str, values: Any = None) -> list[Any]:

@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, OperationalError, connections
 
 from stega import env, logs
+from stega.database import patience
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,13 @@ def require_web() -> None:
     for message in run_checks():
         if message.id == NO_STATIC_FILES or (message.is_serious() and not message.is_silenced()):
             raise ImproperlyConfigured(f"{message.id}: {message.msg} {message.hint or ''}".strip())
+
+
+def end_statements_of_web() -> None:
+    """Let the servers themselves end what a request of this process has given up."""
+    from stega.database.base import DatabaseWrapper  # needs the settings, as all that knows Django's databases
+
+    DatabaseWrapper.statement_seconds = patience.server_limit()
 
 
 def share_settings_of_web() -> None:

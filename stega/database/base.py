@@ -8,6 +8,23 @@ from stega.database import driver
 
 class DatabaseWrapper(base.DatabaseWrapper):
     Database = driver.Database  # type: ignore[assignment]  # a module in all but its type
+    statement_seconds: float | None = None
+    """After which the server ends a statement of this process's connections; None: never. Told at their beginning."""
+
+    def init_connection_state(self) -> None:
+        super().init_connection_state()
+        if self.statement_seconds is not None:
+            self._limit_statements(self.statement_seconds)
+
+    def _limit_statements(self, seconds: float) -> None:
+        """Not through a pooler, which would hand the session on as it is: there a limit is a matter of the role."""
+        statement = """
+            select set_config('statement_timeout', %(limit)s, false)
+            where pg_backend_pid() = %(pid)s
+                and current_setting('statement_timeout')::interval not between '1 ms' and %(limit)s::interval
+        """
+        values = {"limit": f"{seconds * 1000:.0f} ms", "pid": self.connection.info.backend_pid}
+        self.connection.execute(statement, values)
 
     def is_usable(self) -> bool:
         """Not when its session takes no writes, either: asked after an error, and before a unit of work.

@@ -1,6 +1,8 @@
 """How long one request may wait for its databases, and whether they answer at all.
 
 The limit is on our side: a server that hangs keeps its connections, takes new ones and heeds no time-out of its own.
+One that is well is told to end, soon after, what a request has given up: a statement that waits for a lock waits on
+without its connection.
 """
 
 import threading
@@ -8,6 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+from django.conf import settings
+
+GRACE_SECONDS = 1.0
+"""How much later than a request the server gives up."""
 
 _until: ContextVar[float | None] = ContextVar("until", default=None)
 
@@ -26,6 +33,11 @@ def left() -> float | None:
     """The seconds that this thread may still wait, 0 at least; None without a limit."""
     until = _until.get()
     return None if until is None else max(0.0, until - time.monotonic())
+
+
+def server_limit() -> float:
+    """The seconds after which the server is to end a statement of a web process."""
+    return float(settings.STEGA_REQUEST_DATABASE_SECONDS) + GRACE_SECONDS
 
 
 class Waits:

@@ -6,8 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.error import HTTPError
 
 import pytest
+from django.db import connections
 
+from stega.database import patience
 from tests.support import processes, servers
+from tests.support.sessions import Session
 from tests.support.waiting import wait_until
 
 LIMIT = 4
@@ -39,6 +42,22 @@ def get(url):
 
 def probe(address):
     return {path: get(address + path) for path in ("/livez", "/readyz", "/metrics")}
+
+
+def test_no_session_of_the_web_waits_on_when_its_request_has_been_answered(address):
+    get(f"{address}/")
+
+    with Session(servers.app.url(connections["default"].settings_dict["NAME"])) as another:
+        another.rows("lock table django_session")
+        status, text, _ = get(f"{address}/")
+
+        assert (status, SORRY in text) == (503, True)
+        wait_until(lambda: not waiting_for(another), timeout=patience.GRACE_SECONDS + 2)
+    assert get(f"{address}/")[0] == 200
+
+
+def waiting_for(session):
+    return session.rows("select pid from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))")
 
 
 def test_default_hangs_and_visitors_get_a_plain_answer_while_probes_are_answered_at_once(address):

@@ -1,8 +1,10 @@
 """stega/database: which connections are kept."""
 
+import psycopg
 import pytest
 from django.db import InternalError, close_old_connections, connections
 
+from stega.database.base import DatabaseWrapper
 from stega.models import OutboxEntry
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,6 +31,35 @@ def test_a_connection_that_was_cut_is_not_usable():
     connection.close()
 
     assert not is_usable
+
+
+@pytest.fixture
+def web_session(monkeypatch):
+    """A session as a web process begins it, with the given `statement_timeout` from elsewhere; what it is then."""
+
+    def begin(given="0"):
+        connection = connections["default"]
+        connection.close()
+        monkeypatch.setattr(DatabaseWrapper, "statement_seconds", 4.5)
+        monkeypatch.setitem(connection.settings_dict["OPTIONS"], "options", f"-c statement_timeout={given}")
+        with connection.cursor() as cursor:
+            cursor.execute("show statement_timeout")
+            return cursor.fetchone()[0]
+
+    yield begin
+    connections["default"].close()
+
+
+@pytest.mark.parametrize(("given", "limit"), [("0", "4500ms"), ("1min", "4500ms"), ("100ms", "100ms")])
+def test_the_server_ends_statements_of_the_web_unless_it_does_so_sooner(web_session, given, limit):
+    assert web_session(given) == limit
+
+
+def test_a_session_of_a_pooler_is_left_as_it_is(web_session, monkeypatch):
+    """A pooler tells its client of a backend of its own making."""
+    monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", 0)
+
+    assert web_session() == "0"
 
 
 def test_a_good_connection_is_kept():

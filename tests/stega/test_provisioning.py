@@ -251,6 +251,24 @@ def test_who_watches_sees_others_where_the_owner_can_let_it_and_the_web_nowhere(
     assert "default: nothing to change" in said
 
 
+def test_the_server_ends_what_a_request_has_given_up_and_nothing_of_a_worker(installation):
+    limits = {}
+    for kind in ("web", "console", "tasks"):
+        with installation.connect("default", installation.role(kind)) as connection:
+            limits[kind] = connection.execute("show statement_timeout").fetchone()[0]
+
+    assert limits == {"web": "11s", "console": "11s", "tasks": "0"}
+
+
+def test_a_request_of_other_patience_changes_the_limit(installation):
+    web, console = (installation.role(kind) for kind in ("web", "console"))
+
+    said = installation.provision("--dry-run", STEGA_REQUEST_DATABASE_SECONDS="4")
+
+    for role in (web, console):
+        assert f'jobs: alter role "{role}" set statement_timeout=5000' in said
+
+
 def test_what_was_given_by_hand_is_taken_back(installation):
     web = installation.role("web")
     with installation.connect("events", installation.name) as owner:
