@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import psycopg
-from psycopg.errors import _WaitTimeout
 
 from stega.database import patience
 
@@ -25,11 +24,14 @@ class Connection(psycopg.Connection[Any]):
             raise psycopg.OperationalError(LATE) from None
 
     def _wait_at_most(self, seconds: float, gen: Any, interval: float) -> Any:
+        """psycopg has no public name for the error with which it stops waiting; it comes from no server."""
         if not seconds:
             raise TimeoutError
         try:
             return super().wait(gen, interval, seconds)
-        except _WaitTimeout:
+        except psycopg.OperationalError as error:
+            if error.sqlstate or patience.left():
+                raise
             raise TimeoutError from None
 
 

@@ -1,11 +1,15 @@
-"""stega/database: which connections are kept."""
+"""stega/database: which connections are kept, and how long one waits."""
+
+from contextlib import closing
 
 import psycopg
 import pytest
 from django.db import InternalError, close_old_connections, connections
+from psycopg import generators
 
 from stega.database.base import DatabaseWrapper
 from stega.models import OutboxEntry
+from tests.support import servers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -60,6 +64,18 @@ def test_a_session_of_a_pooler_is_left_as_it_is(web_session, monkeypatch):
     monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", 0)
 
     assert web_session() == "0"
+
+
+def test_psycopg_stops_waiting_when_told_with_an_error_that_is_no_servers():
+    """stega/database/driver.py relies on this, and no document of psycopg promises it."""
+    with closing(psycopg.connect(servers.app.url(), autocommit=True)) as connection:
+        connection.pgconn.send_query(b"select pg_sleep(60)")
+
+        with pytest.raises(psycopg.OperationalError) as stopped:
+            connection.wait(generators.execute(connection.pgconn), timeout=0.1)
+        connection.cancel()
+
+    assert stopped.value.sqlstate is None
 
 
 def test_a_good_connection_is_kept():
