@@ -91,6 +91,15 @@ def test_it_answers_and_runs_every_process_with_two_sla_workers(up):
     assert "Sign in as customer, agent or admin; the password is demo." in running.output
 
 
+def test_a_start_on_another_port_finds_nothing_to_warn_of(up):
+    up().terminate()
+
+    running = up()
+    wait_until(lambda: names_in(running.output) == PROCESSES, timeout=30)
+
+    assert "WARNING" not in running.output
+
+
 def test_some_processes_can_be_left_to_be_started_by_hand(up):
     running = up("--only", "web", "sla")
 

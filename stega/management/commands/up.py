@@ -17,7 +17,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from stega import embedded, env
+from stega import embedded, env, fingerprint
+from stega.models import SharedSetting
 from stega.procfile import Runner, commands, end_leftovers, on_signals
 from stega.startup import VARIABLES
 
@@ -74,9 +75,13 @@ class Command(BaseCommand):
         cleanup.enter_context(_only_one(settings.STEGA_DATA_DIR))
         end_leftovers(settings.BASE_DIR)
         _require_free(port)
-        if not any(env.text(variable) for variable in VARIABLES.values()):
+        is_embedded = not any(env.text(variable) for variable in VARIABLES.values())
+        if is_embedded:
             self._start_postgresql(cleanup)
         self._prepare()
+        if is_embedded and only is None:  # nobody is left who could disagree, such as about the port
+            SharedSetting.objects.exclude(name=fingerprint.SECRET).delete()
+            connections.close_all()
         runner = Runner(settings.BASE_DIR, _environment(port), sys.stdout)
         for name, command in commands(settings.BASE_DIR / "Procfile", REPLICAS).items():
             if only is None or name.split(".")[0] in only:
