@@ -29,8 +29,9 @@ def test_a_ticket_is_given_as_it_is_now(customer, agent, product):
     )
 
 
-def test_a_ticket_that_is_gone_concerns_nobody():
-    assert ticket_audience(4711) is None
+@pytest.mark.parametrize("ticket_id", [4711, 2**64])
+def test_a_ticket_that_is_gone_concerns_nobody(ticket_id):
+    assert ticket_audience(ticket_id) is None
 
 
 def test_a_public_comment_is_read_by_who_may_see_the_ticket(customer, outsider, other_agent, agent, product):
