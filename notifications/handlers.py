@@ -7,11 +7,10 @@ from datetime import timedelta
 from functools import partial
 
 from django.conf import settings
-from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from accounts.middleware import time_zone
-from accounts.models import Role, User
+from accounts.people import Person, active_admins, people
 from notifications import messages
 from notifications.delivery import Notice, deliver
 from notifications.messages import Circumstances, Reason
@@ -42,11 +41,11 @@ def sla_breached(message: Message) -> list[Notice]:
     ticket = _ticket(message)
     if ticket is None:
         return []
-    people = _user(message, ticket.assignee_id)
-    if all(_unreachable(user) for user in people):
-        people += _admins()
+    users = _user(message, ticket.assignee_id)
+    if all(_unreachable(user) for user in users):
+        users += active_admins()
     seen = Circumstances(due_at=ticket.sla_due_at, open_for=_open_for(ticket))
-    mails = [mail for user in people for mail in _mails(message, [user], replace(seen, reason=_concern(user, ticket)))]
+    mails = [mail for user in users for mail in _mails(message, [user], replace(seen, reason=_concern(user, ticket)))]
     return [*mails, _post(message, ticket, seen)]
 
 
@@ -67,7 +66,7 @@ def tell_author(message: Message) -> list[Notice]:
     if ticket is None or ticket.author_id == message.payload["actor_id"]:
         return []
     actor = _name(message.payload["actor_id"])
-    reachable = [str(user) for user in _user(message, ticket.assignee_id) if not _unreachable(user)]
+    reachable = [user.name for user in _user(message, ticket.assignee_id) if not _unreachable(user)]
     seen = Circumstances(Reason.AUTHOR, actor=actor, assignee=reachable[0] if reachable else "")
     return _mails(message, _user(message, ticket.author_id), seen)
 
@@ -80,8 +79,8 @@ def comment_added(message: Message) -> list[Notice]:
     writer_id, comment_id = message.payload["author_id"], message.payload["comment_id"]
     concerned = {user_id for user_id in (ticket.author_id, ticket.assignee_id) if user_id not in (writer_id, None)}
     notices = []
-    for user in _people().filter(pk__in=concerned).order_by("pk"):
-        text = comment_text(comment_id, user.pk)
+    for user in people(concerned):
+        text = comment_text(comment_id, user.id)
         seen = Circumstances(_concern(user, ticket), actor=_name(writer_id), comment=text or "")
         unreadable = gettext_noop("The comment is gone, or not for this person") if text is None else ""
         notices += _mails(message, [user], seen, skip=unreadable)
@@ -89,7 +88,7 @@ def comment_added(message: Message) -> list[Notice]:
 
 
 def weekly_report(message: Message) -> list[Notice]:
-    return _mails(message, _admins())
+    return _mails(message, active_admins())
 
 
 NOTICES: dict[str, Callable[[Message], list[Notice]]] = {
@@ -119,9 +118,9 @@ def _ticket(message: Message) -> TicketAudience | None:
     return ticket
 
 
-def _user(message: Message, user_id: int | None) -> list[User]:
+def _user(message: Message, user_id: int | None) -> list[Person]:
     """The user as a list of one; empty when there is none, or none any more."""
-    users = list(_people().filter(pk=user_id)) if user_id is not None else []
+    users = people([user_id]) if user_id is not None else []
     if user_id is not None and not users:
         logger.info("%s: user %s is gone and not told", message.type, user_id)
     return users
@@ -129,14 +128,14 @@ def _user(message: Message, user_id: int | None) -> list[User]:
 
 def _name(user_id: int | None) -> str:
     """The name of who did it; empty when that was Stega, or is nobody any more."""
-    user = _people().filter(pk=user_id).first() if user_id is not None else None
-    return str(user) if user else ""
+    users = people([user_id]) if user_id is not None else []
+    return users[0].name if users else ""
 
 
-def _concern(user: User, ticket: TicketAudience) -> Reason:
-    if user.pk == ticket.assignee_id:
+def _concern(user: Person, ticket: TicketAudience) -> Reason:
+    if user.id == ticket.assignee_id:
         return Reason.ASSIGNEE
-    return Reason.AUTHOR if user.pk == ticket.author_id else Reason.ADMIN
+    return Reason.AUTHOR if user.id == ticket.author_id else Reason.ADMIN
 
 
 def _open_for(ticket: TicketAudience) -> timedelta | None:
@@ -144,18 +143,7 @@ def _open_for(ticket: TicketAudience) -> timedelta | None:
     return ticket.sla_breached_at - ticket.opened_at if ticket.sla_breached_at else None
 
 
-def _people() -> QuerySet[User]:
-    """Users without their passwords: the workers' database roles may read no more columns than these."""
-    return User.objects.only(
-        *("username", "display_name", "email", "role", "is_active", "language", "time_zone"),
-    )
-
-
-def _admins() -> list[User]:
-    return list(_people().filter(role=Role.ADMIN, is_active=True).order_by("pk"))
-
-
-def _unreachable(user: User) -> str:
+def _unreachable(user: Person) -> str:
     """Why no mail can go to the user (a msgid); empty when it can."""
     if not user.is_active:
         return gettext_noop("The user is inactive")
@@ -163,16 +151,16 @@ def _unreachable(user: User) -> str:
 
 
 def _mails(
-    message: Message, users: Collection[User], seen: Circumstances = messages.UNKNOWN, *, skip: str = ""
+    message: Message, users: Collection[Person], seen: Circumstances = messages.UNKNOWN, *, skip: str = ""
 ) -> list[Notice]:
-    chosen = reasons_to_skip(message.type, message.payload.get("ticket_id"), [user.pk for user in users])
+    chosen = reasons_to_skip(message.type, message.payload.get("ticket_id"), [user.id for user in users])
     return [
         Notice(
             event_key=message.key,
             event_type=message.type,
             ticket_id=message.payload.get("ticket_id"),
             channel=Channel.EMAIL,
-            recipient=f"user:{user.pk}",
+            recipient=f"user:{user.id}",
             address=user.email,
             wording=messages.mail(
                 message.type,
@@ -181,9 +169,9 @@ def _mails(
                 base_url=settings.STEGA_BASE_URL,
                 seen=replace(seen, zone=time_zone(user.time_zone)),
             ),
-            name=str(user),
+            name=user.name,
             target=user.email,
-            skip=_unreachable(user) or skip or chosen.get(user.pk, ""),
+            skip=_unreachable(user) or skip or chosen.get(user.id, ""),
         )
         for user in users
     ]
