@@ -1,6 +1,9 @@
 """Django's PostgreSQL, but for what it takes for a connection to be of use."""
 
+import logging
+
 import psycopg
+from django.conf import settings
 from django.db.backends.postgresql import base
 
 from stega.database import driver
@@ -40,3 +43,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 return bool(cursor.fetchone() == ("off",))
         except psycopg.Error:
             return False
+
+    @property
+    def queries_logged(self) -> bool:
+        """In debug mode only when somebody reads the log, or asked for it: it is dear, and kept in memory."""
+        is_read = logging.getLogger("django.db.backends").isEnabledFor(logging.DEBUG)
+        return bool(self.force_debug_cursor or (settings.DEBUG and is_read))

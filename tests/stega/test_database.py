@@ -1,12 +1,14 @@
 """stega/database: which connections are kept, and how long one waits."""
 
+import logging
 from contextlib import closing
 
 import psycopg
 import pytest
-from django.db import InternalError, close_old_connections, connections
+from django.db import InternalError, close_old_connections, connections, reset_queries
 from psycopg import generators
 
+from stega.database import clock
 from stega.database.base import DatabaseWrapper
 from stega.models import OutboxEntry
 from tests.support import servers
@@ -87,3 +89,14 @@ def test_a_good_connection_is_kept():
 
     assert connection.is_usable()
     assert connection.connection is session
+
+
+@pytest.mark.parametrize(("level", "kept"), [(logging.INFO, 0), (logging.DEBUG, 1)])
+def test_debug_mode_keeps_statements_only_when_their_log_is_read(settings, caplog, level, kept):
+    settings.DEBUG = True
+    reset_queries()
+    caplog.set_level(level, "django.db.backends")
+
+    clock.now()
+
+    assert len(connections["default"].queries) == kept
