@@ -9,7 +9,7 @@ import uuid
 from contextlib import suppress
 from email.headerregistry import Address
 from email.utils import parseaddr
-from typing import cast
+from typing import Any, cast
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -66,7 +66,7 @@ def send(target: str, name: str, wording: Wording, message_id: str) -> None:
 
 def composed(target: str, name: str, wording: Wording, message_id: str) -> EmailMultiAlternatives:
     """The mail as it is sent. PermanentFailure for an address no mail can reach."""
-    message = EmailMultiAlternatives(
+    message = Mail(
         subject=single_line(wording.subject, SUBJECT_LIMIT),
         body=wording.text,
         to=[_mailbox(target, name)],
@@ -74,6 +74,14 @@ def composed(target: str, name: str, wording: Wording, message_id: str) -> Email
     )
     message.attach_alternative(wording.html, "text/html")
     return message
+
+
+class Mail(EmailMultiAlternatives):
+    def message(self, **options: Any) -> Any:
+        """With a boundary that is in no text. Without one, the library looks for it by a pattern made for each mail."""
+        message = super().message(**options)
+        message.replace_header("Content-Type", f'multipart/alternative; boundary="{uuid.uuid4().hex}"')
+        return message
 
 
 def hang_up() -> None:

@@ -38,6 +38,12 @@ def test_a_mail_arrives_as_text_and_as_html(mailbox):
     assert mail.message.get_body(("html",)).get_content() == "<p>It burns.</p>"
 
 
+def test_the_boundary_of_each_mail_is_another_and_is_known_before_its_text_is_looked_at():
+    boundaries = {PLAIN.message().get_boundary(), PLAIN.message().get_boundary()}
+
+    assert len(boundaries - {None}) == 2
+
+
 def test_a_mail_asks_machines_not_to_answer(mailbox):
     send()
 
