@@ -133,7 +133,9 @@ def test_the_current_table_is_a_real_table_with_the_event(sql, queue):
     )
 
 
-@pytest.mark.parametrize("function", ["insert_event(text, text, text, text, text, text, text)", "send(text, text, jsonb)"])
+@pytest.mark.parametrize(
+    "function", ["insert_event(text, text, text, text, text, text, text)", "send(text, text, jsonb)"]
+)
 def test_code_that_sends_to_a_queue_is_written_when_it_is_created(sql, queue, function):
     table = sql.value("select pgque.current_event_table(%s)", [queue])
 
