@@ -97,7 +97,8 @@ def test_doctor_goes_on_when_a_database_is_down(prepared):
     assert "ok        jobs_down" in text
 
 
-def test_doctor_sees_an_engine_file_that_is_not_what_its_sources_make(prepared, monkeypatch):
+def test_doctor_sees_an_engine_file_that_is_not_what_its_sources_make(prepared, settings, monkeypatch):
+    settings.PGQUE_ENGINE = "builtin"
     monkeypatch.setattr("stega.pgque.bootstrap.is_built", lambda: False)
 
     assert "version_mismatch (vendor/pgque)" in run("doctor")[0]

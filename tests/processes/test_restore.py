@@ -50,6 +50,7 @@ def run(commands, folder, **variables):
     subprocess.run(["bash", "-euc", commands], cwd=folder, env=environment, check=True, capture_output=True, timeout=60)
 
 
+@pytest.mark.engine
 def test_events_that_were_not_read_are_delivered_from_a_new_cluster(
     start, mailbox, settings, customer, new_cluster, tmp_path
 ):

@@ -38,7 +38,7 @@ def test_a_process_that_agrees_writes_nothing(running, django_assert_num_queries
     [
         ("PGQUE_MAX_RETRIES", "PGQUE_MAX_RETRIES", 7),
         ("PGQUE_QUEUE", "PGQUE_QUEUE", "other"),
-        ("PGQUE_ENGINE", "PGQUE_ENGINE", "upstream"),
+        ("PGQUE_ENGINE", "PGQUE_ENGINE", "another"),
         ("STEGA_BASE_URL", "STEGA_BASE_URL", "https://other.example"),
         ("STEGA_TIME_ZONE", "TIME_ZONE", "America/Sao_Paulo"),
     ],
