@@ -82,7 +82,7 @@ def _end_with_parent() -> None:
 
 
 def bound_task_waits() -> None:
-    """Let a database that hangs end a task's run before its time-out does, which looks like a fault of the task.
+    """Let the server of `events` end a wait sooner than a task's patience does: others want the worker, too.
 
     What tasks ask of `events` is short; on the others a whole run may be one statement, such as a pruning, and they may
     be behind a pooler, which refuses such settings. A step of an operator's action begins within half of the time-out.

@@ -10,7 +10,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
@@ -24,6 +24,7 @@ from django_q.tasks import async_task  # noqa: TID251 - the one place that may
 
 from stega import logs
 from stega.bounded import BoundedCaller
+from stega.database import patience
 from stega.models import OutboxEntry
 from stega.outages import is_outage
 from stega.text import clean, told, trace
@@ -37,6 +38,9 @@ PAGE = 50
 """Entries that share a task when many are relayed at once: django-q2 takes longer over a task than over its work."""
 
 NEVER_ENDS = "Every run was cut by TASK_TIMEOUT_SECONDS, or ended its worker."
+_uncounted: list[int] = []
+"""Entries with a counted run that an outage ended, for as long as `default` cannot take note of it."""
+
 _relayer = BoundedCaller("outbox-relay")
 _rest_until = 0.0
 _is_silent = ContextVar("outbox_is_silent", default=False)
@@ -130,11 +134,23 @@ def sweep() -> dict[str, int]:
 def perform(*keys: str) -> dict[str, Any]:
     """Run the tasks of the entries: what django-q2 calls. At least once; a done entry is left alone.
 
-    An outage of a database raises, and django-q2 tries again without end. A fault of a task's own raises too, after the
-    other entries had their turn, until it has happened TASK_MAX_ATTEMPTS times: then its entry is given up, visibly,
-    with its last error. So is one whose runs never ended, in as many as came later than a task may take (`_is_late`):
-    it was cut by its time-out, or ended its worker.
+    An outage of a database raises, and django-q2 tries again without end. A database that has kept the task waiting for
+    most of its time-out is away. A fault of a task's own raises too, after the other entries had their turn, until it
+    has happened TASK_MAX_ATTEMPTS times: then its entry is given up, visibly, with its last error. So is one whose runs
+    never ended, in as many as came later than a task may take (`_is_late`): it was cut by its time-out, or ended its
+    worker.
     """
+    longest = settings.Q_CLUSTER["timeout"]
+    try:
+        with patience.limited_to(longest * 3 / 4):
+            _take_back_counts()
+            return _perform_each(keys)
+    finally:
+        with patience.limited_to(longest / 8), suppress(DatabaseError, InterfaceError):
+            _take_back_counts()
+
+
+def _perform_each(keys: Sequence[str]) -> dict[str, Any]:
     results: list[dict[str, Any]] = []
     faults: list[Exception] = []
     for key in keys:
@@ -174,20 +190,35 @@ def _perform(key: str, *, is_first: bool) -> dict[str, Any]:
     _reach_databases()
     if entry.attempts >= settings.TASK_MAX_ATTEMPTS:
         return _give_up_unended(entry)
-    with _alone_at_last(entry):
-        _count(entry, 1)
+    with _alone_at_last(entry), _counted(entry):
         return _run(entry)
+
+
+@contextmanager
+def _counted(entry: Any) -> Iterator[None]:
+    """A run that is counted before it begins. The count of one that an outage ends is taken back."""
+    try:
+        OutboxEntry.objects.filter(pk=entry.pk).update(attempts=F("attempts") + 1)
+        yield
+    except Exception as error:
+        if is_outage(error):
+            _uncounted.append(entry.pk)
+        raise
+
+
+def _take_back_counts() -> None:
+    """What cannot be written down now is tried again with this worker's next task."""
+    while _uncounted:
+        connections[DEFAULT_DB_ALIAS].close_if_unusable_or_obsolete()
+        OutboxEntry.objects.filter(pk=_uncounted[-1], attempts__gt=0).update(attempts=F("attempts") - 1)
+        _uncounted.pop()
 
 
 def _run(entry: Any) -> dict[str, Any]:
     try:
         result: dict[str, Any] = _function(entry.task)(*entry.args, event_key=entry.key)
     except Exception as error:
-        if is_outage(error):
-            if entry.is_counted:
-                _count(entry, -1)
-            raise
-        if not _give_up(entry, error):
+        if is_outage(error) or not _give_up(entry, error):
             raise
         return {"failed": told(error)}
     OutboxEntry.objects.filter(pk=entry.pk).update(done_at=Now(), failed_at=None)
@@ -215,32 +246,27 @@ def _reach_databases() -> None:
 
 @contextmanager
 def _alone_at_last(entry: Any) -> Iterator[None]:
-    """Within it no other entry makes its last run; raises InTurn when one does. Gone with the worker's session.
+    """Within it no other entry makes its last run; raises InTurn when one does. Gone with the worker.
 
-    Not behind a pooler, where a lock of a session stays behind.
+    The lock is that of a transaction on a connection beside, which is open as long: a pooler would keep a session's.
     """
-    if entry.attempts < settings.TASK_MAX_ATTEMPTS - 1 or settings.EVENTS_POOLED:
+    if entry.attempts < settings.TASK_MAX_ATTEMPTS - 1:
         yield
         return
-    with connections["events"].cursor() as cursor:
-        cursor.execute("select pg_try_advisory_lock(hashtext('stega last run'))")
-        if not cursor.fetchone()[0]:
+    with closing(connections["events"].copy()) as beside:
+        beside.set_autocommit(False)
+        with beside.cursor() as cursor:
+            cursor.execute("select pg_try_advisory_xact_lock(hashtext('stega last run'))")
+            (is_alone,) = cursor.fetchone()
+        if not is_alone:
             raise InTurn(f"{entry.task} {entry.key} waits until another entry has made its last run")
-    try:
         yield
-    finally:
-        with suppress(DatabaseError, InterfaceError), connections["events"].cursor() as cursor:
-            cursor.execute("select pg_advisory_unlock(hashtext('stega last run'))")
 
 
 def _give_up_unended(entry: Any) -> dict[str, Any]:
     logger.error("Task %s of entry %s given up: %s", entry.task, entry.key, NEVER_ENDS)
     OutboxEntry.objects.filter(pk=entry.pk).update(failed_at=Now(), last_error=entry.last_error or NEVER_ENDS)
     return {"failed": NEVER_ENDS}
-
-
-def _count(entry: Any, runs: int) -> None:
-    OutboxEntry.objects.filter(pk=entry.pk).update(attempts=F("attempts") + runs)
 
 
 def _function(task: str) -> Callable[..., dict[str, Any]]:

@@ -3,6 +3,7 @@
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
@@ -17,10 +18,14 @@ from stega.models import OutboxEntry
 from stega.pgque import client
 from tests.support import servers
 from tests.support.sessions import Session
+from tests.support.waiting import wait_until
+from tickets.models import Product
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
 
 performed: list[tuple] = []
+hanging = ExitStack()
+"""Servers that a task has made hang."""
 
 
 def note(*args, event_key):
@@ -50,15 +55,40 @@ def publish(queue, *, event_key):
     return {"event": client.insert_event(queue, "ticket.welcome", {}, str(event_key))}
 
 
-def wait_in_events(*args, event_key):
-    with connections["events"].cursor() as cursor:
+def wait_in(alias, *, event_key):
+    with connections[alias].cursor() as cursor:
         cursor.execute("select pg_sleep(60)")
+
+
+def count_products(*args, event_key):
+    return {"products": Product.objects.count()}
+
+
+def look_at_locks(*args, event_key):
+    """Whether each session with an advisory lock on `events` is another than this, and in a transaction."""
+    statement = """
+        select pid <> pg_backend_pid() and xact_start is not null
+        from pg_stat_activity join pg_locks using (pid) where locktype = 'advisory'
+    """
+    with connections["events"].cursor() as cursor:
+        cursor.execute(statement)
+        return {"are_of_transactions": [row[0] for row in cursor.fetchall()]}
+
+
+def make_default_hang(*args, event_key):
+    hanging.enter_context(servers.hanging(servers.app))
+    Product.objects.count()
+
+
+def end_the_session(*args, event_key):
+    with connections["default"].cursor() as cursor:
+        cursor.execute("select pg_terminate_backend(pg_backend_pid())")
 
 
 @pytest.fixture(autouse=True)
 def tasks(settings, monkeypatch):
     names = ("note", "fail", "end_the_worker", "lose_the_database", "meet_a_read_only_server")
-    names += ("publish", "wait_in_events")
+    names += ("publish", "wait_in", "count_products", "make_default_hang", "end_the_session", "look_at_locks")
     settings.TASKS = django_settings.TASKS | {name: f"{__name__}.{name}" for name in names}
     settings.OUTBOX_FAST_PATH_SECONDS = 0
     monkeypatch.setattr(outbox, "_rest_until", 0.0)
@@ -338,15 +368,58 @@ def test_publishing_into_tables_that_another_session_has_locked_is_tried_again_w
     assert "event" in result
 
 
-def test_a_task_that_events_keeps_waiting_is_tried_again_without_end(entry, as_task_worker):
-    OutboxEntry.objects.update(task="wait_in_events", relayed_at=timezone.now() - timedelta(minutes=5))
+@pytest.mark.parametrize(("alias", "is_pooled"), [("default", False), ("events", False), ("events", True)])
+def test_a_task_that_a_database_keeps_waiting_is_tried_again_without_end(entry, settings, request, alias, is_pooled):
+    settings.EVENTS_POOLED = is_pooled
+    as_task_worker = request.getfixturevalue("as_task_worker")
+    OutboxEntry.objects.update(task="wait_in", args=[alias], relayed_at=timezone.now() - timedelta(minutes=5))
 
     for _ in range(6):
-        with pytest.raises(OperationalError, match="statement timeout"):
+        with pytest.raises(OperationalError, match=r"statement timeout|in time"):
             as_task_worker(outbox.perform, str(entry.key))
 
     entry.refresh_from_db()
     assert (entry.attempts, entry.failed_at) == (0, None)
+
+
+def test_a_task_that_waits_for_a_table_of_default_is_tried_again_without_end_and_leaves_no_session_waiting(
+    entry, as_task_worker
+):
+    OutboxEntry.objects.update(task="count_products", relayed_at=timezone.now() - timedelta(minutes=5))
+    with Session(servers.app.url(connections["default"].settings_dict["NAME"])) as holder:
+        holder.rows("lock table tickets_product in access exclusive mode")
+        for _ in range(6):
+            with pytest.raises(OperationalError, match="in time"):
+                as_task_worker(outbox.perform, str(entry.key))
+        wait_until(lambda: not holder.value("select count(*) from pg_locks where not granted"), timeout=5)
+    entry.refresh_from_db()
+    before = (entry.attempts, entry.failed_at)
+
+    result = as_task_worker(outbox.perform, str(entry.key))
+
+    assert before == (0, None)
+    assert result == {"products": 0}
+
+
+def test_a_run_during_which_default_began_to_hang_is_taken_back_with_the_workers_next_task(entry, as_task_worker):
+    late = timezone.now() - timedelta(minutes=5)
+    OutboxEntry.objects.update(task="make_default_hang", relayed_at=late)
+    with hanging, pytest.raises(OperationalError, match="in time"):
+        as_task_worker(outbox.perform, str(entry.key))
+
+    as_task_worker(outbox.perform, str(uuid.uuid4()))
+
+    assert attempts_of(entry) == 0
+
+
+def test_a_run_during_which_the_session_was_lost_costs_no_attempt(entry, as_task_worker):
+    OutboxEntry.objects.update(task="end_the_session", relayed_at=timezone.now() - timedelta(minutes=5))
+
+    for _ in range(6):
+        with pytest.raises(OperationalError, match="terminating connection"):
+            as_task_worker(outbox.perform, str(entry.key))
+
+    assert attempts_of(entry) == 0
 
 
 def attempts_of(entry):
@@ -393,8 +466,10 @@ def test_a_late_entry_is_charged_when_those_before_it_in_its_task_are_through(la
     assert attempts_of(late) == 1
 
 
-def test_the_last_run_of_a_late_entry_is_not_made_beside_that_of_another(late):
+@pytest.mark.parametrize("is_pooled", [False, True])
+def test_the_last_run_of_a_late_entry_is_not_made_beside_that_of_another(late, settings, is_pooled):
     """The other may kill the worker of this one, as it may have done each time before."""
+    settings.EVENTS_POOLED = is_pooled
     OutboxEntry.objects.update(attempts=4)
     with Session(servers.events.url(connections["events"].settings_dict["NAME"])) as other:
         other.rows("select pg_advisory_lock(hashtext('stega last run'))")
@@ -405,6 +480,15 @@ def test_the_last_run_of_a_late_entry_is_not_made_beside_that_of_another(late):
     result = outbox.perform(str(late.key))
 
     assert (beside, result) == (4, {"noted": [7]})
+
+
+def test_during_its_last_run_an_entry_holds_the_lock_of_no_session(late):
+    """Which a pooler would keep, and nobody could take back."""
+    OutboxEntry.objects.update(attempts=4, task="look_at_locks")
+
+    result = outbox.perform(str(late.key))
+
+    assert result == {"are_of_transactions": [True]}
 
 
 def test_after_a_last_run_the_next_entry_has_its_turn(late):
