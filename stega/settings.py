@@ -133,7 +133,7 @@ _GIVING_UP = {  # on a server that cannot be reached, and on a connection that w
 
 
 def _connection(database: dict[str, Any]) -> dict[str, Any]:
-    """A persistent connection, checked before use (stega.database)."""
+    """A persistent connection, checked before use (stega.database), that needs no session beyond a transaction."""
     options = {"application_name": "stega", **_GIVING_UP} | database.get("OPTIONS", {})
     apart: dict[str, list[str]] = {
         "DEPENDENCIES": []
@@ -142,6 +142,7 @@ def _connection(database: dict[str, Any]) -> dict[str, Any]:
         "ENGINE": "stega.database",
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
+        "DISABLE_SERVER_SIDE_CURSORS": True,
         "OPTIONS": options,
         "TEST": apart,
     }

@@ -34,13 +34,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
         A session that began while a fail-over was under way stays read-only, as one to a former primary does. Made
         anew, it may reach a server that takes writes again; while none does, it costs a connection per unit of work.
+        The session is ended in so many words: a pooler would keep it, and give it to others.
         """
         if self.connection is None:
             return False
+        statement = """
+            select case current_setting('transaction_read_only')
+                when 'on' then pg_terminate_backend(pg_backend_pid()) else false
+            end
+        """
         try:
             with self.connection.cursor() as cursor:
-                cursor.execute("show transaction_read_only")
-                return bool(cursor.fetchone() == ("off",))
+                cursor.execute(statement)
+                return True
         except psycopg.Error:
             return False
 

@@ -11,7 +11,10 @@ from psycopg import generators
 from stega.database import clock
 from stega.database.base import DatabaseWrapper
 from stega.models import OutboxEntry
+from tests.factories import make_product
 from tests.support import servers
+from tests.support.waiting import wait_until
+from tickets.models import Product
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,6 +29,23 @@ def test_a_session_that_began_in_a_read_only_period_is_made_anew_after_its_first
     close_old_connections()
 
     assert OutboxEntry.objects.update(attempts=0) == 0
+
+
+def test_a_session_that_takes_no_writes_is_ended_where_a_pooler_would_keep_it():
+    connection = connections["default"]
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        cursor.execute("set default_transaction_read_only = on")
+        pid = other.connection.info.backend_pid
+
+        is_usable = other.is_usable()
+
+    def is_gone():
+        with connection.cursor() as cursor:
+            cursor.execute("select from pg_stat_activity where pid = %s", [pid])
+            return not cursor.rowcount
+
+    assert not is_usable
+    wait_until(is_gone, timeout=5)
 
 
 def test_a_connection_that_was_cut_is_not_usable():
@@ -100,3 +120,14 @@ def test_debug_mode_keeps_statements_only_when_their_log_is_read(settings, caplo
     clock.now()
 
     assert len(connections["default"].queries) == kept
+
+
+def test_rows_that_are_read_one_by_one_come_to_the_end_though_the_session_is_another():
+    for number in range(3):
+        make_product(f"Shop {number}")
+    rows = Product.objects.order_by("name").iterator(chunk_size=1)
+    first = next(rows)
+
+    connections["default"].close()
+
+    assert [first.name, *(row.name for row in rows)] == ["Shop 0", "Shop 1", "Shop 2"]
