@@ -12,7 +12,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from operations.facts.reading import Question
-from operations.facts.sessions import is_pooled
+from stega.database.pooling import is_pooled
 from stega.pgque import bootstrap, client
 from stega.pgque.query import ALIAS
 from stega.routers import home

@@ -8,8 +8,9 @@ from typing import Any
 from django.conf import settings
 
 from operations.facts.reading import COUNT_LIMIT, Question
-from operations.facts.sessions import Session, is_pooled, others_are_hidden, sessions
+from operations.facts.sessions import Session, others_are_hidden, sessions
 from stega.database import clock
+from stega.database.pooling import is_pooled
 from stega.pgque import client, oversight
 from stega.pgque.neglect import rotation_blockers
 

@@ -16,14 +16,6 @@ class Session:
     silent_for: timedelta | None
 
 
-def is_pooled(alias: str) -> bool:
-    """Whether a pooler stands between: it tells a client of another backend than the one that answers."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute("select pg_backend_pid()")
-        (pid,) = cursor.fetchone()
-    return bool(connections[alias].connection.info.backend_pid != pid)
-
-
 def others_are_hidden(alias: str) -> bool:
     """Whether there are sessions of other roles that this role may not look into; nothing then follows from silence."""
     statement = """

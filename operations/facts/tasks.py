@@ -7,8 +7,9 @@ from django.conf import settings
 from django_q.models import OrmQ, Schedule, Task
 
 from operations.facts.reading import COUNT_LIMIT, Question
-from operations.facts.sessions import Session, is_pooled, others_are_hidden, sessions
+from operations.facts.sessions import Session, others_are_hidden, sessions
 from stega.database import clock
+from stega.database.pooling import is_pooled
 
 WINDOW = timedelta(hours=1)
 

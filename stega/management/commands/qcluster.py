@@ -1,11 +1,12 @@
 import sys
+from contextlib import suppress
 from typing import Any
 
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 
 from stega import fingerprint, schedules
 from stega.command import HealthChecked
-from stega.preparation import require_prepared
+from stega.preparation import require_known_pooler, require_prepared
 
 
 class Command(HealthChecked):
@@ -24,6 +25,8 @@ class Command(HealthChecked):
 
         for alias in ("default", "jobs"):
             require_prepared(alias)
+        with suppress(OperationalError, InterfaceError):  # tasks wait for an `events` that is away
+            require_known_pooler()
         fingerprint.compare(self.process_name)
         schedules.install()
         connections.close_all()  # before the cluster forks
