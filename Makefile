@@ -8,7 +8,7 @@ PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 PYTHON = .venv/bin/python
 VENV = .venv/stega-installed
 
-.PHONY: help install run test test-engine check check-rules bench bench-console bench-engine soak-engine chaos fmt build-sql messages clean
+.PHONY: help install run test test-engine test-pooler check check-rules bench bench-console bench-engine soak-engine chaos fmt build-sql messages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,6 +28,9 @@ test-engine: $(VENV) ## run the tests of the event log engine; POSTGRES=/path/to
 	@test -z "$(POSTGRES)" || test -x "$(POSTGRES)/postgres" || \
 		{ echo "POSTGRES=$(POSTGRES) is no folder with initdb and postgres in it" >&2; exit 1; }
 	@exec env STEGA_TEST_POSTGRES="$(POSTGRES)" $(PYTHON) -m pytest $(PYTEST_ARGUMENTS) tests/pgque
+
+test-pooler: $(VENV) ## run every process behind a real PgBouncer, which must be installed: restarts, pauses, fail-overs
+	@exec $(PYTHON) -m pytest $(PYTEST_ARGUMENTS) tests/processes/pooler
 
 check: $(VENV) ## formatting, lint, types, import contracts, migrations, settings, built SQL, tests
 	@$(PYTHON) -m ruff format --check .

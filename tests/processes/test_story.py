@@ -21,6 +21,18 @@ def start_the_line(start):
         start("sla_breach_worker")
 
 
+def open_a_ticket_that_breaches_its_sla(site, slack, customer):
+    """The page that the customer gets; two scans look after the ticket when its time is over."""
+    product = make_product(sla_critical_minutes=1, slack_webhook_url=slack.url)
+    person = Browser(site)
+    person.sign_in(customer.username, PASSWORD)
+    opened = person.post("/tickets/new/", title="Não abre 💎", body="Nothing", product=product.pk, priority="critical")
+    Ticket.objects.update(sla_due_at=timezone.now())
+    for _ in range(2):
+        run_task("tickets.tasks.check_sla_breaches")
+    return opened
+
+
 def test_the_first_sign_in_is_welcomed_once_and_the_second_not_at_all(start, site, mailbox, customer):
     start_the_line(start)
 
@@ -34,19 +46,13 @@ def test_the_first_sign_in_is_welcomed_once_and_the_second_not_at_all(start, sit
 
 
 def test_a_breached_sla_is_told_to_every_admin_by_mail_and_once_in_slack(start, site, mailbox, slack, customer, admin):
-    product = make_product(sla_critical_minutes=1, slack_webhook_url=slack.url)
     other_admin = User.objects.create_user(
         "admin-2", "admin-2@example.com", PASSWORD, role=Role.ADMIN, first_signed_in_at=timezone.now()
     )
     User.objects.update(first_signed_in_at=timezone.now())
     start_the_line(start)
-    person = Browser(site)
-    person.sign_in(customer.username, PASSWORD)
 
-    opened = person.post("/tickets/new/", title="Não abre 💎", body="Nothing", product=product.pk, priority="critical")
-    Ticket.objects.update(sla_due_at=timezone.now())
-    for _ in range(2):
-        run_task("tickets.tasks.check_sla_breaches")
+    opened = open_a_ticket_that_breaches_its_sla(site, slack, customer)
 
     assert opened.status == 200
     wait_until(lambda: len(mailbox.received) >= 2 and slack.received, timeout=30)
