@@ -45,10 +45,18 @@ class Claim:
     message_id: str
     attempt: int
     claimed_at: datetime.datetime
-    is_old: bool = False
-    """Whether the notice has waited for DELIVERY_MAX_AGE_SECONDS: this attempt is its last."""
-    has_slot: bool = False
-    """Whether its turn on a paced line, reserved before, is now."""
+    created_at: datetime.datetime
+    slot_at: datetime.datetime | None
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the notice has waited for DELIVERY_MAX_AGE_SECONDS: this attempt is its last."""
+        return self.claimed_at - self.created_at >= datetime.timedelta(seconds=settings.DELIVERY_MAX_AGE_SECONDS)
+
+    @property
+    def has_slot(self) -> bool:
+        """Whether its turn on a paced line, reserved before, is now."""
+        return self.slot_at is not None and self.slot_at > self.claimed_at - _lease()
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
@@ -90,9 +98,8 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
                 reason = excluded.reason, detail = '', message_id = excluded.message_id,
                 claimed_at = excluded.claimed_at
             where (d.state in ('pending', 'given_up') and coalesce(d.retry_at, '-infinity') <= statement_timestamp())
-               or (d.state = 'sending' and d.claimed_at <= statement_timestamp() - make_interval(secs => %(lease)s))
-            returning attempts, claimed_at, created_at <= statement_timestamp() - make_interval(secs => %(max_age)s),
-                coalesce(slot_at > statement_timestamp() - make_interval(secs => %(lease)s), false)
+               or (d.state = 'sending' and d.claimed_at <= statement_timestamp() - %(lease)s)
+            returning attempts, claimed_at, created_at, slot_at
         """
         values = _identity(notice) | {
             "state": state,
@@ -100,8 +107,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             "reason": notice.skip,
             "message_id": message_id,
             "commit": commit,
-            "lease": settings.DELIVERY_LEASE_SECONDS,
-            "max_age": settings.DELIVERY_MAX_AGE_SECONDS,
+            "lease": _lease(),
         }
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
@@ -113,15 +119,14 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         statement = """
             select extract(epoch from case state
                 when 'pending' then coalesce(retry_at, statement_timestamp())
-                else claimed_at + make_interval(secs => %s)
+                else claimed_at + %(lease)s
             end - statement_timestamp())
             from notifications_delivery
-            where event_key = %s and channel = %s and recipient = %s and state in ('pending', 'sending')
+            where event_key = %(event_key)s and channel = %(channel)s and recipient = %(recipient)s
+                and state in ('pending', 'sending')
         """
         with connections[self.db].cursor() as cursor:
-            cursor.execute(
-                statement, [settings.DELIVERY_LEASE_SECONDS, notice.event_key, notice.channel, notice.recipient]
-            )
+            cursor.execute(statement, _identity(notice) | {"lease": _lease()})
             row = cursor.fetchone()
         return None if row is None else max(0.0, float(row[0]))
 
@@ -204,6 +209,10 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             attempts=claim.attempt,
             claimed_at=claim.claimed_at,
         )
+
+
+def _lease() -> datetime.timedelta:
+    return datetime.timedelta(seconds=settings.DELIVERY_LEASE_SECONDS)
 
 
 def _identity(notice: Notice) -> dict[str, Any]:
