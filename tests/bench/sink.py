@@ -7,7 +7,7 @@ connections. The argument is how many seconds it thinks about each mail.
 import asyncio
 import json
 import sys
-from contextlib import suppress
+from typing import cast
 
 
 class Sink:
@@ -16,27 +16,35 @@ class Sink:
         self.mails = 0
         self.connections = 0
 
-    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, until the client or this process ends: every command is welcome."""
-        self.connections += 1
-        writer.write(b"220 sink\r\n")
-        with suppress(asyncio.CancelledError):
-            while command := (await reader.readline()).strip().upper():
-                writer.write(await self.answer(command, reader, writer))
-        writer.close()
 
-    async def answer(self, command: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-        if command == b"DATA":
-            writer.write(b"354 go on\r\n")
-            await reader.readuntil(b"\r\n.\r\n")
-            self.mails += 1
-            await asyncio.sleep(self.seconds)
-        return b"221 bye\r\n" if command == b"QUIT" else b"250 OK\r\n"
+class Conversation(asyncio.Protocol):
+    """One connection, until the client or this process ends: every command is welcome. Nobody sends ahead."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self.heard = b""
+        self.is_mail = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.sink.connections += 1
+        self.transport.write(b"220 sink\r\n")
+
+    def data_received(self, data: bytes) -> None:
+        self.heard += data
+        if self.is_mail and self.heard.endswith(b"\r\n.\r\n"):
+            self.sink.mails += 1
+            asyncio.get_running_loop().call_later(self.sink.seconds, self.transport.write, b"250 OK\r\n")
+            self.heard, self.is_mail = b"", False
+        elif not self.is_mail and self.heard.endswith(b"\r\n"):
+            command = self.heard.strip().upper()
+            self.transport.write({b"DATA": b"354 go on\r\n", b"QUIT": b"221 bye\r\n"}.get(command, b"250 OK\r\n"))
+            self.heard, self.is_mail = b"", command == b"DATA"
 
 
 async def main(seconds: float) -> None:
     sink = Sink(seconds)
-    server = await asyncio.start_server(sink.converse, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(lambda: Conversation(sink), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     print(json.dumps({"mails": sink.mails, "connections": sink.connections}), flush=True)  # noqa: T201
