@@ -17,7 +17,7 @@ from django_q import cluster
 from django_q.models import OrmQ
 from django_q.scheduler import scheduler
 
-from stega import schedules
+from stega import failed_runs, schedules
 from stega.heartbeat import Heartbeat
 from stega.process import bound_waits, name_connections
 from stega.routers import home
@@ -111,6 +111,7 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
         heartbeat.start()
         name_connections("task_worker", ("default", "jobs", "events"))
         bound_task_waits()
+        failed_runs.keep_no_words()
         self.start()
         name_connections("qcluster", ("jobs",))  # of the main process alone, which looks at its queue each second
         self.deadline = Deadline()  # a thread, so after the fork

@@ -3,11 +3,13 @@
 import json
 
 import pytest
+from django_q.models import Task
 
 from notifications.models import Delivery
 from tests.factories import PASSWORD, make_product, make_ticket
 from tests.support import processes
 from tests.support.browser import Browser
+from tests.support.processes import run_task
 from tests.support.waiting import wait_until
 
 BODY = "the-words-of-the-comment"
@@ -54,3 +56,14 @@ def test_one_key_goes_from_the_request_to_the_mail(in_json, start, mailbox, cust
     assert promised["request_id"]
     assert json.loads(ticker.output.splitlines()[0])["process"] == "pgque_ticker"
     assert [secret for secret in (BODY, *SECRETS.values()) if secret in everything] == []
+
+
+def test_a_task_that_fails_leaves_neither_its_words_nor_those_of_its_error(start):
+    cluster = start("qcluster", saying="ready for work")
+
+    run_task("builtins.int", BODY)
+    cluster.wait_for("Failed 'builtins.int'")
+
+    failed = Task.objects.get(func="builtins.int", success=False)
+    assert "ValueError at " in failed.result
+    assert BODY not in failed.result + cluster.output

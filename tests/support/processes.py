@@ -113,9 +113,9 @@ def web(env: Mapping[str, str]) -> tuple[RunningProcess, str]:
     return process, f"http://{address}"
 
 
-def run_task(path: str) -> None:
+def run_task(path: str, *arguments: object) -> None:
     """Enqueue a task for the real cluster, as its schedule would."""
-    async_task(path)
+    async_task(path, *arguments)
 
 
 def free_port() -> int:
