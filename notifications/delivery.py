@@ -140,7 +140,7 @@ class _Attempt:
 
     def _wait(self, admission: Admission) -> None:
         if self.claim.is_old:
-            self._give_up(WAITS, "")
+            self._give_up(TemporaryFailure(WAITS))
         Delivery.objects.postpone(self.claim, PACED if admission.is_slot else WAITS, admission)
         raise RetryLater(f"{self} waits", seconds=admission.seconds, counted=False)
 
@@ -168,7 +168,7 @@ class _Attempt:
 
     def _fail_for_now(self, failure: TemporaryFailure, pause: float) -> None:
         if self.claim.is_old:
-            self._give_up(failure.reason, failure.detail)
+            self._give_up(failure)
         Delivery.objects.settle_pending(self.claim, failure.reason, failure.detail, pause or None)
         seconds = pause or retry_delay(self.claim.attempt - 1, random.random()).total_seconds()
         raise RetryLater(f"{self}: {failure}", seconds=seconds, counted=False) from failure
@@ -179,9 +179,9 @@ class _Attempt:
         else:
             Delivery.objects.settle_pending(self.claim, OWN_FAULT, type(fault).__name__, None)
 
-    def _give_up(self, reason: str, detail: str) -> None:
-        Delivery.objects.settle_given_up(self.claim, reason, detail)
-        raise Rejected(f"{self} given up: {reason} {detail}".rstrip())
+    def _give_up(self, failure: TemporaryFailure) -> None:
+        Delivery.objects.settle_given_up(self.claim, failure.reason, failure.detail)
+        raise Rejected(f"{self} given up: {failure}")
 
     def __str__(self) -> str:
         return f"{self.notice.channel} to {self.notice.recipient}"

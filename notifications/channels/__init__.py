@@ -1,13 +1,21 @@
 """The ways to reach a person: each module sends one wording to one target, and sorts failures into two kinds."""
 
+from notifications.text import without_addresses
+
 
 class Failure(Exception):
-    """Why a message did not go through: `reason` is a msgid, `detail` the other side's own words."""
+    """Why a message did not go through: `reason` is a msgid, `detail` the other side's own words.
+
+    The words may name an address, which is for the ledger; as text, for logs and dead letters, the failure names none.
+    """
 
     def __init__(self, reason: str, detail: object = "") -> None:
-        super().__init__(f"{reason}: {detail}" if detail else reason)
+        super().__init__(reason, detail)
         self.reason = reason
         self.detail = str(detail)
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {without_addresses(self.detail)}" if self.detail else self.reason
 
 
 class TemporaryFailure(Failure):

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 import uuid
+from base64 import b64encode
 from contextlib import suppress
 from email.headerregistry import Address
 from email.utils import parseaddr
@@ -21,7 +22,7 @@ from django.utils.translation import gettext_noop
 from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Unsendable
 from notifications.channels.deadline import DeadlineExceeded, within
 from notifications.messages import Wording
-from notifications.text import single_line
+from notifications.text import DETAIL_LIMIT, ELLIPSIS, single_line, without_quotes
 
 IDLE_SECONDS = 5.0
 """How long an unused connection is trusted, without asking: the mails of one batch follow each other faster."""
@@ -57,11 +58,12 @@ def send(target: str, name: str, wording: Wording, message_id: str) -> None:
     connection = _line_of_this_thread()
     try:
         within(settings.DELIVERY_LEASE_SECONDS / 2, lambda: connection.send(message))
-    except DeadlineExceeded as failure:
-        hang_up()
-        raise classified(failure, connected=connection.connected) from failure
-    except OSError as failure:
-        raise classified(failure, connected=connection.connected) from failure
+    except (DeadlineExceeded, OSError) as error:
+        if isinstance(error, DeadlineExceeded):
+            hang_up()
+        failure = classified(error, connected=connection.connected)
+        failure.detail = _discreet(failure.detail, message)
+        raise failure from error
 
 
 def composed(target: str, name: str, wording: Wording, message_id: str) -> EmailMultiAlternatives:
@@ -106,6 +108,25 @@ def _of_reply(code: int, text: bytes | str) -> Failure:
     if 500 <= code < 600 and code not in OUR_OWN_FAULT:
         return PermanentFailure(REFUSED, _words(code, text))
     return TemporaryFailure(REFUSED, _words(code, text))
+
+
+def _discreet(detail: str, message: EmailMultiAlternatives) -> str:
+    """The reply without what it repeats of our sign-in or of the mail: a filter may quote what it does not like."""
+    for secret in _sign_in():
+        detail = detail.replace(secret, ELLIPSIS)
+    sent = message.message()
+    encoded = [str(part.get_payload()) for part in sent.walk() if not part.is_multipart()]
+    seen = " ".join([str(message.subject), str(message.body), str(sent["Subject"]), *encoded])
+    return without_quotes(single_line(detail, DETAIL_LIMIT), seen.replace(settings.STEGA_BASE_URL, " "))
+
+
+def _sign_in() -> list[str]:
+    """The password as it stands in the commands of a sign-in, the longest form first."""
+    user, password = settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD
+    if not password:
+        return []
+    encoded = [b64encode(text.encode()).decode() for text in (f"\0{user}\0{password}", password)]
+    return [*encoded, password]
 
 
 def _words(code: int, text: bytes | str) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.text import single_line, slack_escape
+from notifications.text import single_line, slack_escape, without_addresses, without_quotes
 
 LINE_BREAKS = ["\r\n", "\n", "\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 
@@ -33,6 +33,34 @@ def test_a_line_is_always_one_printable_line_within_its_limit(text, limit):
     assert len(line) <= limit
     assert len(line.splitlines()) <= 1
     line.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("550 5.1.1 <jane@example.com>: no such user", "550 5.1.1 <…@example.com>: no such user"),
+        ("to=jane.o'neil+x@example.com, from='a@b.example'", "to=…@example.com, from=…@b.example'"),
+        ('"jane doe"@example.com', "…@example.com"),
+        ("450 try @ noon", "450 try @ noon"),
+        ("no address", "no address"),
+    ],
+)
+def test_an_address_is_told_without_whose_it_is(text, told):
+    assert without_addresses(text) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("554 contains 'Printer on fire'!", "554 contains '…'!"),
+        ("554 PRINTER ON FIRE, and printer on fire", "554 …, and …"),
+        ("554 Printer on", "554 Printer on"),
+        ("554 burns like hell, looks like spam", "554 …, looks like spam"),
+        ("", ""),
+    ],
+)
+def test_what_is_quoted_is_left_out_and_what_is_said_beside_it_stays(text, told):
+    assert without_quotes(text, "[#12] Printer on fire\nIt burns\nlike hell") == told
 
 
 def test_slack_escapes_the_ampersand_first_and_once():

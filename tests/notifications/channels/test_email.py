@@ -139,6 +139,39 @@ def test_a_refused_recipient_is_a_permanent_failure_with_the_servers_words(mailb
     assert failure.value.detail == answer
 
 
+@pytest.mark.parametrize(
+    "quoted", ["Printer on fire", "It burns like hell", "=?utf-8?q?=F0=9F=94=A5_Printer_on_fire?="]
+)
+def test_what_the_server_quotes_of_the_mail_is_not_kept(mailbox, quoted):
+    mailbox.data = lambda mail: f"554 5.7.1 Content rejected: {quoted}, see https://filter.example/17"
+
+    with pytest.raises(PermanentFailure) as failure:
+        send(wording=Wording("🔥 Printer on fire", "It burns like hell 🔥", "<p>It burns like hell 🔥</p>"))
+
+    assert failure.value.detail == "554 5.7.1 Content rejected: …, see https://filter.example/17"
+
+
+@pytest.mark.parametrize("secret", ["a-password", "AHN0ZWdhAGEtcGFzc3dvcmQ=", "YS1wYXNzd29yZA=="])
+def test_what_the_server_quotes_of_our_sign_in_is_not_kept(mailbox, settings, secret):
+    settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "stega", "a-password"
+    mailbox.rcpt = lambda address: f"503 5.5.1 bad sequence after AUTH PLAIN {secret}"
+
+    with pytest.raises(PermanentFailure) as failure:
+        send()
+
+    assert failure.value.detail == "503 5.5.1 bad sequence after AUTH PLAIN …"
+
+
+def test_whose_address_it_was_is_for_the_ledger_alone(mailbox):
+    mailbox.rcpt = lambda address: f"550 5.1.1 <{address}>: no such user"
+
+    with pytest.raises(PermanentFailure) as failure:
+        send()
+
+    assert failure.value.detail == "550 5.1.1 <jane@example.com>: no such user"
+    assert str(failure.value) == "The mail server refused: 550 5.1.1 <…@example.com>: no such user"
+
+
 @pytest.mark.parametrize("answer", ["450 4.1.2 try later", "451 4.7.1 greylisted", "421 4.3.2 closing"])
 def test_a_recipient_that_may_be_taken_later_is_a_temporary_failure(mailbox, answer):
     mailbox.rcpt = lambda address: answer
