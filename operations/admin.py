@@ -1,8 +1,12 @@
+import django_q.admin  # noqa: F401 - registers what is taken out below
 from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest
+from django_q.models import Failure, OrmQ, Schedule, Success
 
 from operations.models import OperatorAction
+
+admin.site.unregister([Schedule, Success, Failure, OrmQ])  # the console's, which keeps a record of who runs what
 
 
 @admin.register(OperatorAction)

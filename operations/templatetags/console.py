@@ -134,6 +134,12 @@ def ticket_of(way: Way) -> int | None:
     return way.promise.value.ticket_id if way.promise.value else None
 
 
+@register.filter
+def first_line(value: object) -> str:
+    """What failed and where, of a result that goes on with the traceback."""
+    return str(value).partition("\n")[0]
+
+
 PARTS: Mapping[str, str | Promise] = {
     "queue": gettext_lazy("Queue"),
     "consumer": gettext_lazy("Consumer"),
