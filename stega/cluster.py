@@ -18,6 +18,8 @@ from django_q.models import OrmQ
 from django_q.scheduler import scheduler
 
 from stega import failed_runs, schedules
+from stega.database import patience
+from stega.database.base import DatabaseWrapper
 from stega.heartbeat import Heartbeat
 from stega.process import bound_waits, name_connections
 from stega.routers import home
@@ -86,8 +88,10 @@ def bound_task_waits() -> None:
 
     What tasks ask of `events` is short; on the others a whole run may be one statement, such as a pruning, and they may
     be behind a pooler, which refuses such settings. A step of an operator's action begins within half of the time-out.
+    And every server ends what a worker left behind that gave up, or was cut.
     """
     longest = settings.Q_CLUSTER["timeout"]
+    DatabaseWrapper.statement_seconds = patience.server_limit_of_tasks()
     bound_waits(lock_timeout=longest / 4, statement_timeout=longest * 3 / 8)
 
 

@@ -36,7 +36,7 @@ def provision(prefix: str, passwords: Mapping[str, str], *, reset_passwords: boo
             done = _make_roles(alias, roles, passwords, reset_passwords)
             done += _grant(alias, roles)
             watching, blind = _let_watch(alias, [roles[kind] for kind in WATCHING if kind in roles])
-            limited, unlimited = _limit_statements(alias, [roles[kind] for kind in SERVING if kind in roles])
+            limited, unlimited = _limit_statements(alias, roles)
             closed, open_to_all = _close_large_objects(alias)
             done += [*watching, *limited, *closed]
             _refuse_excess(alias, roles)
@@ -108,27 +108,27 @@ def _let_watch(alias: str, watchers: Iterable[str]) -> tuple[list[str], list[str
     return done, left
 
 
-def _limit_statements(alias: str, servers: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What was done, and what only an administrator can do: let the server end what a request has given up.
+def _limit_statements(alias: str, roles: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """What was done, and what only an administrator can do: let the server end what nobody waits for any more.
 
-    The web says so for its own connections too, unless they go through a pooler.
+    The web and the task workers say so for their own connections too, unless they go through a pooler.
     """
-    limit = f"statement_timeout={patience.server_limit() * 1000:.0f}"
+    limits = dict.fromkeys(SERVING, patience.server_limit()) | {"tasks": patience.server_limit_of_tasks()}
     known = """
         select exists (
             select from pg_db_role_setting where setrole = to_regrole(%s) and setdatabase = 0 and %s = any(setconfig)
         )
     """
     done, left = [], []
-    for role in servers:
-        name = _quoted(alias, role)
+    for kind in filter(roles.get, limits):
+        name, limit = _quoted(alias, roles[kind]), f"statement_timeout={limits[kind] * 1000:.0f}"
         if _rows(alias, known, [name, limit]) == [(True,)]:
             continue
         statement = f"alter role {name} set {limit}"
         if _may(alias, statement):
             done.append(statement)
         else:
-            left.append(f"statements that a request gave up go on until an administrator does: {statement}")
+            left.append(f"statements that nobody waits for go on until an administrator does: {statement}")
     return done, left
 
 

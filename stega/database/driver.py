@@ -1,25 +1,18 @@
 """psycopg, whose connections wait no longer than the thread's patience."""
 
-from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
 import psycopg
-from psycopg import capabilities
-from psycopg.pq import TransactionStatus
 
 from stega.database import patience
 
 LATE = "the database did not answer in time"
-CANCEL_SECONDS = 0.5
 
 
 class Connection(psycopg.Connection[Any]):
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        """As psycopg's. At the end of the thread's patience the connection is closed: what became of it is unknown.
-
-        A server that still listens is told to drop the question; otherwise those of all who come again would pile up.
-        """
+        """As psycopg's. At the end of the thread's patience the connection is closed: what became of it is unknown."""
         left = patience.left()
         if left is None:
             return super().wait(gen, interval, timeout)
@@ -27,14 +20,8 @@ class Connection(psycopg.Connection[Any]):
             with patience.waits.one():
                 return self._wait_at_most(left, gen, interval)
         except TimeoutError:
-            self._drop_question()
             self.pgconn.finish()
             raise psycopg.OperationalError(LATE) from None
-
-    def _drop_question(self) -> None:
-        if self.pgconn.transaction_status == TransactionStatus.ACTIVE and capabilities.has_cancel_safe():
-            with suppress(psycopg.Error):
-                self.cancel_safe(timeout=CANCEL_SECONDS)
 
     def _wait_at_most(self, seconds: float, gen: Any, interval: float) -> Any:
         """psycopg has no public name for the error with which it stops waiting; it comes from no server."""

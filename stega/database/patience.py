@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from django.conf import settings
 
 GRACE_SECONDS = 1.0
-"""How much later than a request the server gives up."""
+"""How much later than a request, or the end of a task's time, the server gives up."""
 
 _until: ContextVar[float | None] = ContextVar("until", default=None)
 
@@ -38,6 +38,11 @@ def left() -> float | None:
 def server_limit() -> float:
     """The seconds after which the server is to end a statement of a web process."""
     return float(settings.STEGA_REQUEST_DATABASE_SECONDS) + GRACE_SECONDS
+
+
+def server_limit_of_tasks() -> float:
+    """The same for a task worker: a statement may take as long as a task."""
+    return float(settings.Q_CLUSTER["timeout"]) + GRACE_SECONDS
 
 
 class Waits:

@@ -14,6 +14,7 @@ from django_q.models import OrmQ
 
 from stega import outbox
 from stega.cluster import bound_task_waits
+from stega.database.base import DatabaseWrapper
 from stega.models import OutboxEntry
 from stega.pgque import client
 from tests.support import servers
@@ -332,6 +333,7 @@ def as_task_worker(settings, monkeypatch):
         monkeypatch.setitem(
             connections[alias].settings_dict, "OPTIONS", dict(connections[alias].settings_dict["OPTIONS"])
         )
+    monkeypatch.setattr(DatabaseWrapper, "statement_seconds", None)
     bound_task_waits()
 
     def run(function, *args):

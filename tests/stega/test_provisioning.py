@@ -251,13 +251,13 @@ def test_who_watches_sees_others_where_the_owner_can_let_it_and_the_web_nowhere(
     assert "default: nothing to change" in said
 
 
-def test_the_server_ends_what_a_request_has_given_up_and_nothing_of_a_worker(installation):
+def test_the_server_ends_what_a_request_or_a_task_has_given_up_and_nothing_of_other_workers(installation):
     limits = {}
-    for kind in ("web", "console", "tasks"):
+    for kind in ("web", "console", "tasks", "notifications"):
         with installation.connect("default", installation.role(kind)) as connection:
             limits[kind] = connection.execute("show statement_timeout").fetchone()[0]
 
-    assert limits == {"web": "11s", "console": "11s", "tasks": "0"}
+    assert limits == {"web": "11s", "console": "11s", "tasks": "41s", "notifications": "0"}
 
 
 def test_a_request_of_other_patience_changes_the_limit(installation):
