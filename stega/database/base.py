@@ -46,7 +46,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         try:
             with self.connection.cursor() as cursor:
                 cursor.execute(statement)
-                return True
+                return bool(cursor.fetchone() == (False,))
         except psycopg.Error:
             return False
 

@@ -16,7 +16,7 @@ from tests.support import servers
 from tests.support.waiting import wait_until
 from tickets.models import Product
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
 
 
 def test_a_session_that_began_in_a_read_only_period_is_made_anew_after_its_first_error():
@@ -131,3 +131,13 @@ def test_rows_that_are_read_one_by_one_come_to_the_end_though_the_session_is_ano
     connections["default"].close()
 
     assert [first.name, *(row.name for row in rows)] == ["Shop 0", "Shop 1", "Shop 2"]
+
+
+@pytest.mark.parametrize("alias", ["default", "jobs", "events"])
+def test_no_statement_is_prepared_however_often_it_comes(alias):
+    with connections[alias].cursor() as cursor:
+        for number in range(20):
+            cursor.execute("select %s::int", [number])
+        cursor.execute("select count(*) from pg_prepared_statements")
+
+        assert cursor.fetchone() == (0,)
