@@ -31,12 +31,13 @@ def program() -> str | None:
 class Pooler:
     """Runs while the context is open. `changes` go over the shipped settings.
 
-    Clients sign in as one of `roles`, or the superuser, with `password`. Each database is under its own name.
+    Clients sign in as one of `roles` with `password`, as a role that is added after `configure`. Each database is under
+    its own name.
     """
 
-    def __init__(self, *, roles: tuple[str, ...] = (), **changes: object) -> None:
+    def __init__(self, **changes: object) -> None:
         self.password = secrets.token_hex(16)
-        self.roles = ("postgres", *roles, ADMIN)
+        self.roles = {"postgres", ADMIN}
         self.changes = changes
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="stega-pooler-"))
