@@ -1,25 +1,16 @@
 """People with and without rights in the console, and dead letters to look at."""
 
 import pytest
-from django.contrib.auth.models import Permission
 
 from accounts.models import User
-from accounts.roles import Role
 from stega.pgque import client
-from tests.factories import make_user
-from tests.support.letters import bury
+from tests.support.console import letters_of_three_causes, staff
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if "tests/operations/console" in item.path.as_posix():
             item.add_marker(pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True))
-
-
-def staff(username: str, *codenames: str) -> User:
-    user = make_user(username, Role.ADMIN, is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(content_type__app_label="operations", codename__in=codenames))
-    return user
 
 
 @pytest.fixture
@@ -58,13 +49,7 @@ def unstaffed(transactional_db) -> User:
 def letters(queue):
     """500 dead letters of 3 causes, left by one consumer; the ids by cause."""
     client.subscribe(queue, "notification_worker")
-    return {
-        "unknown": bury(
-            queue, "notification_worker", "email to user:%s given up: <u%s@example.com> unknown", count=300
-        ),
-        "bad": bury(queue, "notification_worker", "bad payload: ticket.welcome lacks email", count=150),
-        "type": bury(queue, "notification_worker", "unknown event type 'x.y'", count=50, event_type="x.y"),
-    }
+    return letters_of_three_causes(queue)
 
 
 @pytest.fixture

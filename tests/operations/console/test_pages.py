@@ -10,15 +10,14 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from notifications.models import Channel, Delivery, State
-from operations import sampling
 from operations.console.addresses import problem_address
-from operations.models import Kind, OperatorAction, Sample
+from operations.models import Sample
 from operations.problems.words import Name
-from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import client, oversight
 from tests.factories import make_ticket
 from tests.operations.console.lists import PAGES
+from tests.support.console import row_of_each_kind
 from tests.support.event_log import tick
 from tests.support.letters import bury
 from tickets import actions as ticket_actions
@@ -77,29 +76,7 @@ def test_every_page_renders_with_rows(page, queue, language, everything, name):
 
 @pytest.fixture
 def everything(queue, letters, customer, product, operator):
-    """A row of each kind."""
-    schedules.install()
-    client.subscribe_subconsumer(queue, "workers", "one")
-    client.insert_event(queue, "ticket.welcome", {}, str(uuid.uuid4()))
-    tick(queue)
-    batch = client.next_batch(queue, "notification_worker")
-    for event in client.batch_events(batch, 10):
-        client.event_retry(batch, event.id, 600)
-    client.ack(batch)
-    sampling.take()
-    OutboxEntry.objects.create(key=uuid.uuid4(), task="send_welcome_notification", args=[1], failed_at=timezone.now())
-    ticket = make_ticket(customer, product)
-    Delivery.objects.create(
-        event_key=uuid.uuid4(),
-        event_type="ticket.assigned",
-        ticket_id=ticket.pk,
-        channel=Channel.EMAIL,
-        recipient=f"user:{customer.pk}",
-        address=customer.email,
-        state=State.FAILED,
-        reason="Unknown mailbox",
-    )
-    OperatorAction.objects.create(kind=Kind.RUN_SCHEDULE, actor=operator, target={"name": "x"}, count=1, reason="why")
+    row_of_each_kind(queue, customer, product, operator)
 
 
 @in_both_languages
