@@ -7,7 +7,6 @@ from functools import wraps
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
@@ -32,7 +31,6 @@ def development_only(view: View) -> View:
 
 @development_only
 @require_GET
-@never_cache
 def inbox(request: HttpRequest) -> HttpResponseBase:
     """Captured mail and posts: a page, newest first, or with ?format=json all of them, oldest first."""
     mails, posts = captured.mails(), captured.posts()

@@ -81,5 +81,5 @@ def _sorry(request: HttpRequest) -> HttpResponse:
     language = getattr(request, "LANGUAGE_CODE", None) or translation.get_language_from_request(request)
     with translation.override(language):
         text = render_to_string("503.html")
-    headers = {"Retry-After": str(RETRY_SECONDS), "Cache-Control": "no-store", "Content-Language": language}
+    headers = {"Retry-After": str(RETRY_SECONDS), "Content-Language": language}
     return HttpResponse(text, status=503, headers=headers)

@@ -1,4 +1,4 @@
-"""What no page can make anything of is refused at the door."""
+"""What holds for every request, and for every answer."""
 
 import codecs
 import re
@@ -9,6 +9,7 @@ from django.core.exceptions import BadRequest
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.cache import add_never_cache_headers
 
 from stega import logs
 
@@ -30,6 +31,21 @@ class NameRequest:
         logs.begin(request_id=name)
         response = self.get_response(request)
         response["X-Request-ID"] = name
+        return response
+
+
+class StoreNothing:
+    """Pages are for the person who asked: neither the browser nor anything on the way keeps one.
+
+    Else who has signed out is shown them again with the browser's Back. Static files do not come by here.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        add_never_cache_headers(response)
         return response
 
 

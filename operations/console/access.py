@@ -7,7 +7,6 @@ from typing import Concatenate, ParamSpec
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.cache import never_cache
 
 from accounts.http import SignedInRequest
 from accounts.models import User
@@ -39,7 +38,6 @@ def page(
     """A view for those whom the rule lets in: others get 403, and who has not signed in is asked to."""
 
     def decorator(view: View[Rest]) -> OpenView[Rest]:
-        @never_cache
         @login_required
         @wraps(view)
         def guarded(request: SignedInRequest, *args: Rest.args, **kwargs: Rest.kwargs) -> HttpResponse:

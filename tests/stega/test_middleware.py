@@ -88,3 +88,11 @@ def test_what_is_refused_at_the_door_has_an_id_too():
     )
 
     assert (refused.status_code, bool(refused["X-Request-ID"])) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/tickets/", "/accounts/login/", "/accounts/profile/", "/admin/", "/admin/operations/record/", "/tickets/0/"],
+)
+def test_no_page_is_stored_by_whoever_it_passes(page, address):
+    assert "no-store" in page.get(address)["Cache-Control"]
