@@ -1,5 +1,6 @@
 """What people type: text that shows, in one line or in several. The same rule for every form and the admin."""
 
+import uuid
 from typing import Any
 
 from django import forms
@@ -29,6 +30,17 @@ class TextField(_VisibleField):
 
     def to_python(self, value: Any) -> str:
         return super().to_python(value.replace("\r\n", "\n") if isinstance(value, str) else value)
+
+
+class OnceField(forms.UUIDField):
+    """Names one filling-in of a form, hidden in it: sent twice, as by a double click, it is one request.
+
+    The browser is told not to fill in what it remembers of an earlier one.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        hidden = forms.HiddenInput(attrs={"autocomplete": "off"})
+        super().__init__(widget=hidden, initial=uuid.uuid4, **options)
 
 
 class Line(models.CharField):  # type: ignore[type-arg]  # not generic at run time

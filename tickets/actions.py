@@ -6,11 +6,12 @@ person may not see does not exist: Ticket.DoesNotExist. What the state of the ti
 included, is a Conflict, whose text is for that person's eyes.
 """
 
+import uuid
 from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
@@ -36,8 +37,23 @@ class NotAssigned(Conflict):
         super().__init__(_("This ticket is not assigned to you."))
 
 
-def open_ticket(author: User, product: Product, title: str, body: str, priority: str) -> Ticket:
-    """Open a ticket by its author; publishes `ticket.created`. Raises Conflict when the product takes no tickets."""
+def open_ticket(
+    author: User, product: Product, title: str, body: str, priority: str, *, form_key: uuid.UUID | None = None
+) -> Ticket:
+    """Open a ticket by its author; publishes `ticket.created`. Raises Conflict when the product takes no tickets.
+
+    A form that its author sends again opens nothing: the ticket of the first time is returned.
+    """
+    try:
+        return _open(author, product, title, body, priority, form_key)
+    except IntegrityError:
+        made = Ticket.objects.filter(author=author, form_key=form_key).first() if form_key else None
+        if made is None:
+            raise
+        return made
+
+
+def _open(author: User, product: Product, title: str, body: str, priority: str, form_key: uuid.UUID | None) -> Ticket:
     with transaction.atomic(using="default"):
         product = Product.objects.get(pk=product.pk)
         if not product.is_active:
@@ -52,6 +68,7 @@ def open_ticket(author: User, product: Product, title: str, body: str, priority:
             sla_due_at=sla.due_at(now, priority, product.sla_policy),
             created_at=now,
             updated_at=now,
+            form_key=form_key,
         )
         event = _record(ticket, TicketEvent.Type.CREATED, author, now, {"title": title, "priority": ticket.priority})
         _tell("ticket.created", "publish_ticket_created", event)
@@ -147,8 +164,23 @@ def change_priority(actor: User, ticket_id: int, new: str) -> Ticket:
     return ticket
 
 
-def comment(author: User, ticket_id: int, body: str, *, internal: bool = False) -> Comment:
-    """Add a comment; publishes `ticket.comment_added` for a public one. Raises Closed on a closed ticket."""
+def comment(
+    author: User, ticket_id: int, body: str, *, internal: bool = False, form_key: uuid.UUID | None = None
+) -> Comment:
+    """Add a comment; publishes `ticket.comment_added` for a public one. Raises Closed on a closed ticket.
+
+    A form that its author sends again adds nothing: the comment of the first time is returned.
+    """
+    try:
+        return _comment(author, ticket_id, body, internal, form_key)
+    except IntegrityError:
+        made = Comment.objects.filter(author=author, form_key=form_key).first() if form_key else None
+        if made is None:
+            raise
+        return made
+
+
+def _comment(author: User, ticket_id: int, body: str, internal: bool, form_key: uuid.UUID | None) -> Comment:
     with transaction.atomic(using="default"):
         ticket = _lock_visible(author, ticket_id)
         if not policy.may_comment(author, ticket):
@@ -156,7 +188,9 @@ def comment(author: User, ticket_id: int, body: str, *, internal: bool = False) 
         if internal and not policy.may_comment_internally(author, ticket):
             raise PermissionDenied
         now = database_now()
-        added = Comment.objects.create(ticket=ticket, author=author, body=body, is_internal=internal, created_at=now)
+        added = Comment.objects.create(
+            ticket=ticket, author=author, body=body, is_internal=internal, created_at=now, form_key=form_key
+        )
         _save(ticket, now)
         payload = {"comment_id": added.pk, "is_internal": internal}
         event = _record(ticket, TicketEvent.Type.COMMENT_ADDED, author, now, payload)

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from accounts.roles import Role
-from stega.fields import LineField, TextField
+from stega.fields import LineField, OnceField, TextField
 from tickets import policy
 from tickets.models import BODY_LENGTH, TITLE_LENGTH, Product, TicketQuerySet
 from tickets.sla import Priority
@@ -34,6 +34,7 @@ class TicketForm(forms.Form):
         help_text=_("What you did, what you expected and what happened instead. Versions help."),
     )
     priority = forms.ChoiceField(label=_("Priority"), choices=PRIORITY_CHOICES, initial=Priority.MEDIUM.value)
+    form_key = OnceField(required=False)
 
 
 class CommentForm(forms.Form):
@@ -41,6 +42,7 @@ class CommentForm(forms.Form):
     is_internal = forms.BooleanField(
         label=_("Internal"), required=False, help_text=_("Only agents and admins see an internal comment.")
     )
+    form_key = OnceField(required=False)
 
     def __init__(self, data: Any = None, *, may_be_internal: bool) -> None:
         super().__init__(data)

@@ -40,6 +40,11 @@ def sla_minutes(priority: Priority, verbose_name: StrOrPromise) -> models.Positi
     )
 
 
+def once_per_form(name: str) -> models.UniqueConstraint:
+    """A form that its author sends twice makes one row."""
+    return models.UniqueConstraint(fields=["author", "form_key"], name=name, condition=models.Q(form_key__isnull=False))
+
+
 class Product(models.Model):
     name = Line(_("name"), max_length=100)
     slug = models.SlugField(_("slug"), max_length=100, unique=True)
@@ -196,6 +201,7 @@ class Ticket(models.Model):
     resolved_at = models.DateTimeField(_("resolved at"), null=True, blank=True)
     created_at = models.DateTimeField(_("created at"))
     updated_at = models.DateTimeField(_("updated at"))
+    form_key = models.UUIDField(null=True, editable=False)
 
     objects = TicketQuerySet.as_manager()
 
@@ -211,6 +217,7 @@ class Ticket(models.Model):
                 name="tickets_ticket_priority",
                 condition=models.Q(priority__in=[priority.value for priority in Priority]),
             ),
+            once_per_form("tickets_ticket_once"),
         ]
         indexes = [
             # mark_breached(): stays as small as the set of tickets that can still breach.
@@ -252,11 +259,13 @@ class Comment(models.Model):
         _("internal"), default=False, help_text=_("Only agents and admins see internal comments.")
     )
     created_at = models.DateTimeField(_("created at"))
+    form_key = models.UUIDField(null=True, editable=False)
 
     class Meta:
         verbose_name = _("comment")
         verbose_name_plural = _("comments")
         ordering = ["pk"]
+        constraints = [once_per_form("tickets_comment_once")]
         indexes = [
             # The comments of a ticket in their order.
             models.Index(fields=["ticket", "id"], name="tickets_comment_ticket"),

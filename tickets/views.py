@@ -59,7 +59,8 @@ def comment(request: SignedInRequest, pk: int) -> HttpResponse:
     form = CommentForm(request.POST, may_be_internal=policy.may_see_internal(request.user))
     if form.is_valid():
         try:
-            actions.comment(request.user, pk, form.cleaned_data["body"], internal=form.cleaned_data["is_internal"])
+            sent = form.cleaned_data
+            actions.comment(request.user, pk, sent["body"], internal=sent["is_internal"], form_key=sent["form_key"])
         except actions.Conflict as conflict:
             messages.error(request, str(conflict))
         except Ticket.DoesNotExist:

@@ -1,14 +1,12 @@
-import uuid
-
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from operations.models import REASON_LENGTH
-from stega.fields import TextField
+from stega.fields import OnceField, TextField
 
 
 class ConfirmationForm(forms.Form):
-    """Why, and which question it is that was answered: sent twice, it is one request."""
+    """Why, and which question it is that was answered."""
 
     reason = TextField(
         label=_("Reason"),
@@ -16,5 +14,5 @@ class ConfirmationForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("For whoever reads the record later: what was wrong, what has been mended."),
     )
-    key = forms.UUIDField(widget=forms.HiddenInput, initial=uuid.uuid4)
+    key = OnceField()
     up_to = forms.IntegerField(widget=forms.HiddenInput, required=False, min_value=0, max_value=2**63 - 1)

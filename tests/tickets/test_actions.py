@@ -1,6 +1,7 @@
 """tickets/actions.py: each write is one transaction with its history and what it promises to tell."""
 
 import threading
+import uuid
 
 import pytest
 from django.core.exceptions import PermissionDenied
@@ -47,6 +48,19 @@ def test_opening_is_recorded_and_promised_once(customer, product):
     assert (event.type, event.actor, event.payload) == ("created", customer, {"title": "Down", "priority": "critical"})
     assert (entry.task, entry.args) == ("publish_ticket_created", [event.pk])
     assert entry.key == event_key("ticket.created", event.pk)
+
+
+def test_what_a_form_sent_again_asks_for_is_done_and_promised_once(agent, customer, product):
+    key = uuid.uuid4()
+
+    opened = {
+        actions.open_ticket(customer, product, "Down", "All of it", "critical", form_key=key).pk for _time in range(2)
+    }
+    added = {actions.comment(customer, min(opened), "Since Tuesday", form_key=key).pk for _time in range(2)}
+
+    assert (len(opened), len(added)) == (1, 1)
+    assert [task for task, _args in promised()] == ["publish_ticket_created", "publish_ticket_comment_added"]
+    assert [type for type, _actor, _payload in history(Ticket.objects.get())] == ["created", "comment_added"]
 
 
 def test_an_inactive_product_takes_no_tickets(customer, product):
@@ -275,6 +289,29 @@ def test_of_two_agents_who_take_a_ticket_at_once_one_gets_it_and_the_other_is_to
     ticket.refresh_from_db()
     assert (ticket.assignee, told) == (agent, ["Agent has taken this ticket."])
     assert TicketEvent.objects.filter(ticket=ticket, type="assigned").count() == 1
+
+
+@pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
+def test_of_a_form_that_arrives_twice_at_once_one_ticket_comes(customer, product):
+    key, numbers = uuid.uuid4(), []
+
+    def send():
+        numbers.append(actions.open_ticket(customer, product, "Down", "All of it", "critical", form_key=key).pk)
+
+    def send_again():
+        try:
+            send()
+        finally:
+            connections.close_all()
+
+    second = threading.Thread(target=send_again)
+    with transaction.atomic():
+        send()
+        second.start()
+        wait_until(somebody_waits_for_a_lock, timeout=20)
+    second.join(20)
+
+    assert numbers == [Ticket.objects.get().pk] * 2
 
 
 def somebody_waits_for_a_lock():

@@ -1,5 +1,6 @@
 """The pages of the help desk: what they show to whom, and what they do with bad input."""
 
+import uuid
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -199,6 +200,34 @@ def test_a_customer_opens_a_ticket(as_user, customer, product):
     ticket = Ticket.objects.get()
     assert response.url == page(ticket)
     assert (ticket.author, ticket.title, ticket.body, ticket.priority) == (customer, "Down", "All\nof it", "critical")
+
+
+def test_a_form_sent_twice_opens_one_ticket(as_user, customer, product):
+    browser = as_user(customer)
+    key = browser.get("/tickets/new/").context["form"]["form_key"].value()
+    form = {"title": "Down", "body": "It", "product": product.pk, "priority": "low", "form_key": key}
+
+    first, second = browser.post("/tickets/new/", form), browser.post("/tickets/new/", form)
+
+    assert first.url == second.url == page(Ticket.objects.get())
+
+
+def test_the_form_of_one_person_says_nothing_of_anothers_ticket(as_user, customer, outsider, product):
+    form = {"title": "Down", "body": "It", "product": product.pk, "priority": "low", "form_key": uuid.uuid4()}
+    first = as_user(customer).post("/tickets/new/", form)
+
+    second = as_user(outsider).post("/tickets/new/", form)
+
+    assert first.url != second.url
+    assert {ticket.author for ticket in Ticket.objects.all()} == {customer, outsider}
+
+
+def test_a_refused_form_keeps_its_key(as_user, customer, product):
+    key = uuid.uuid4()
+
+    response = as_user(customer).post("/tickets/new/", {"title": "Down", "form_key": key})
+
+    assert f'value="{key}"' in response.content.decode()
 
 
 def test_a_title_is_one_line(as_user, customer, product):
