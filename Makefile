@@ -7,8 +7,9 @@ PYTHON3 ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 PYTHON = .venv/bin/python
 VENV = .venv/stega-installed
+VENV_BROWSER = .venv/stega-browser-installed
 
-.PHONY: help install run test test-engine test-pooler check check-rules bench bench-console bench-engine soak-engine chaos fmt build-sql messages clean
+.PHONY: help install run test test-engine test-pooler test-browser check check-rules bench bench-console bench-engine soak-engine chaos fmt build-sql messages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -31,6 +32,9 @@ test-engine: $(VENV) ## run the tests of the event log engine; POSTGRES=/path/to
 
 test-pooler: $(VENV) ## run every process behind a real PgBouncer, which must be installed: restarts, pauses, fail-overs
 	@exec $(PYTHON) -m pytest $(PYTEST_ARGUMENTS) tests/processes/pooler
+
+test-browser: $(VENV_BROWSER) ## run the tests that look at the pages with Chromium; SCREENSHOTS=/path/to/folder keeps what they saw
+	@exec env SCREENSHOTS="$(SCREENSHOTS)" $(PYTHON) -m pytest $(PYTEST_ARGUMENTS) tests/browser
 
 check: $(VENV) ## formatting, lint, types, import contracts, migrations, settings, built SQL, tests
 	@$(PYTHON) -m ruff format --check .
@@ -78,11 +82,20 @@ clean: ## remove the virtual environment and every cache; the data in .stega sta
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Where the system's Python comes without ensurepip, its own pip fills the environment.
+define fill-venv
+	if $(PYTHON) -c 'import pip' 2>/dev/null; then pip="$(PYTHON) -m pip"; else pip="$(PYTHON3) -m pip --python $(PYTHON)"; fi; \
+		$$pip install --disable-pip-version-check --progress-bar off -r $(1)
+endef
+
 $(VENV): requirements.txt requirements-dev.txt
 	@test -n "$(PYTHON3)" || { echo "Stega needs Python 3.11 or newer: install it, or name it: make PYTHON3=/path/to/python3" >&2; exit 1; }
 	@test -x $(PYTHON) || { echo "Making .venv"; \
 		$(PYTHON3) -c 'import ensurepip' 2>/dev/null && $(PYTHON3) -m venv .venv || $(PYTHON3) -m venv --without-pip .venv; }
 	@echo "Installing the packages of requirements-dev.txt (about a minute the first time)"
-	@if $(PYTHON) -c 'import pip' 2>/dev/null; then pip="$(PYTHON) -m pip"; else pip="$(PYTHON3) -m pip --python $(PYTHON)"; fi; \
-		$$pip install --disable-pip-version-check --progress-bar off -r requirements-dev.txt
+	@$(call fill-venv,requirements-dev.txt)
+	@touch $@
+
+$(VENV_BROWSER): $(VENV) requirements-browser.txt
+	@echo "Installing the packages of requirements-browser.txt"
+	@$(call fill-venv,requirements-browser.txt)
 	@touch $@

@@ -1,0 +1,105 @@
+"""How every page looks: in both languages, by day and by night, on a desk and on a phone."""
+
+import os
+from datetime import timedelta
+from itertools import product as each_of
+from pathlib import Path
+
+import pytest
+from django.conf import settings as django_settings
+from django.utils import timezone
+
+from operations.models import Sample
+from tests.browser import looks, pages
+from tests.browser.visitor import DESK, PHONE
+from tests.factories import make_ticket
+from tickets import actions
+
+SCREENSHOTS = os.environ.get("SCREENSHOTS")
+"""A folder for a picture of each page, for whoever wants to look."""
+
+DEVICES = list(each_of(("en", "pt-br"), ("light", "dark"), (DESK, PHONE)))
+on_every_device = pytest.mark.parametrize(("language", "scheme", "width"), DEVICES)
+
+
+@pytest.fixture
+def look(visit):
+    """Show pages to somebody on a device; what is wrong with each, where something is."""
+
+    def look(user, addresses, **device):
+        page = visit(user, **device).page
+        looks.watch_jumps(page)
+        who = user.username if user else "nobody"
+        return {name: found for name, path in addresses.items() if (found := faults_of(page, path, f"{who}-{name}"))}
+
+    def faults_of(page, path, name):
+        page.goto(path)
+        take_picture(page, name)
+        found = {
+            "sideways": looks.overflowing(page),
+            "faint": looks.faint(page),
+            "nameless": looks.nameless(page),
+            "jumps": looks.jumps(page),
+        }
+        return {kind: each for kind, each in found.items() if each}
+
+    return look
+
+
+def take_picture(page, name):
+    if SCREENSHOTS:
+        width, language = page.viewport_size["width"], page.locator("html").get_attribute("lang")
+        scheme = "dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{language}-{scheme}-{width}.png", full_page=True)
+
+
+@pytest.fixture
+def samples(transactional_db):
+    """An hour of samples, each minute one, up and down."""
+    now = timezone.now().replace(second=0, microsecond=0)
+    for minute in range(60):
+        values = {
+            f"events:{django_settings.PGQUE_QUEUE}": 40.0 * (60 - minute) - minute % 7,
+            "lag:notification_worker": minute % 11 / 4,
+            "lag:sla_breach_dispatcher": minute % 5 / 8,
+            "deliveries:told": float(minute % 9),
+            "deliveries:waiting": float(minute % 3),
+            "deliveries:failed": float(minute % 17 == 0),
+        }
+        Sample.objects.take(now - timedelta(minutes=minute), values)
+
+
+@on_every_device
+def test_every_page_of_the_console_is_fit_to_read(
+    look, operator, letters, everything, samples, language, scheme, width
+):
+    faults = look(operator, pages.of_console(letters), language=language, scheme=scheme, width=width)
+
+    assert faults == {}
+
+
+@pytest.fixture
+def talk(customer, agent, product):
+    """A ticket with all that its page may show."""
+    ticket = make_ticket(customer, product, title="Checkout refuses every card since the update of Tuesday evening")
+    make_ticket(customer, product, title="x" * 150, priority="critical", due_in=-timedelta(hours=3))
+    make_ticket(customer, product, title="Spaces in the address", priority="high", status="waiting")
+    actions.take(agent, ticket.pk)
+    actions.change_status(agent, ticket.pk, "in_progress")
+    actions.comment(customer, ticket.pk, "It says “declined”.\n\nhttps://example.com/" + "a" * 120)
+    actions.comment(agent, ticket.pk, "Seen before, in the spring.", internal=True)
+    return ticket
+
+
+@on_every_device
+def test_every_page_of_the_help_desk_is_fit_to_read(look, customer, agent, admin, talk, language, scheme, width):
+    device = {"language": language, "scheme": scheme, "width": width}
+
+    faults = {person.username: look(person, pages.of_help_desk(talk), **device) for person in (customer, agent, admin)}
+
+    assert faults == {"customer": {}, "agent": {}, "admin": {}}
+
+
+@on_every_device
+def test_the_page_to_sign_in_is_fit_to_read(look, language, scheme, width):
+    assert look(None, {"sign in": "/accounts/login/"}, language=language, scheme=scheme, width=width) == {}
