@@ -1,25 +1,9 @@
 from django.contrib import admin
-from django.db import models
-from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from notifications.messages import event_name
 from notifications.models import Circuit, Delivery
-
-
-class RecordAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """A record of what happened: it is read, never written by hand."""
-
-    show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: models.Model | None = None) -> bool:
-        return False
+from stega.read_only import RecordAdmin
 
 
 @admin.register(Delivery)

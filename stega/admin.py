@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from stega.models import OutboxEntry
+from stega.read_only import RecordAdmin
 
 
 class State(admin.SimpleListFilter):
@@ -28,20 +29,10 @@ class State(admin.SimpleListFilter):
 
 
 @admin.register(OutboxEntry)
-class OutboxEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+class OutboxEntryAdmin(RecordAdmin):
     """The outbox is a record of promises: what was given up is tried again in the console, which records it."""
 
     list_display = ("created_at", "task", "key", "relayed_at", "done_at", "failed_at", "attempts")
     list_filter = (State, "task")
     search_fields = ("=key",)
     ordering = ("-created_at",)
-    show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: OutboxEntry | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: OutboxEntry | None = None) -> bool:
-        return False

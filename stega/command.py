@@ -4,6 +4,7 @@ from argparse import ArgumentTypeError
 from math import isfinite
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from stega import fingerprint, heartbeat
@@ -52,6 +53,20 @@ class ProcessCommand(HealthChecked):
         process.heartbeat = heartbeat.Heartbeat(self.process_name)
         with stop_on_signals(process):
             process.run(until_idle=once)
+
+
+class ConsumerCommand(ProcessCommand):
+    """A command that runs a Consumer."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        about = "seconds between looks at an idle queue; a wake-up comes first"
+        add_seconds(parser, "--interval", settings.CONSUMER_POLL_SECONDS, about)
+
+
+def add_seconds(parser: CommandParser, option: str, default: float, about: str) -> None:
+    """An option of a command: seconds above 0, the setting of that name by default."""
+    parser.add_argument(option, type=positive_seconds, default=default, help=f"{about} (default: %(default)s)")
 
 
 def positive_seconds(text: str) -> float:

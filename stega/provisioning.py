@@ -1,7 +1,7 @@
 """Give the database roles of the processes exactly what stega.privileges says, in one transaction per database."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -20,6 +20,13 @@ MAKE_LARGE_OBJECTS = ("lo_creat", "lo_create", "lo_from_bytea")
 Say = Callable[[str], object]
 
 
+class Wish(NamedTuple):
+    """A statement that the owner may be allowed to run, and what is lacking as long as nobody has."""
+
+    statement: str
+    lack: str
+
+
 def provision(prefix: str, passwords: Mapping[str, str], *, reset_passwords: bool, dry_run: bool, say: Say) -> None:
     """Make missing roles and give every role what its kind of process needs in each database, and nothing else.
 
@@ -35,13 +42,16 @@ def provision(prefix: str, passwords: Mapping[str, str], *, reset_passwords: boo
             _rows(alias, "select pg_advisory_xact_lock(hashtext('stega roles'))")
             done = _make_roles(alias, roles, passwords, reset_passwords)
             done += _grant(alias, roles)
-            watching, blind = _let_watch(alias, [roles[kind] for kind in WATCHING if kind in roles])
-            limited, unlimited = _limit_statements(alias, roles)
+            wishes = [
+                *_let_watch(alias, [roles[kind] for kind in WATCHING if kind in roles]),
+                *_limit_statements(alias, roles),
+            ]
+            fulfilled, unfulfilled = _fulfil(alias, wishes)
             closed, open_to_all = _close_large_objects(alias)
-            done += [*watching, *limited, *closed]
+            done += [*fulfilled, *closed]
             _refuse_excess(alias, roles)
             transaction.set_rollback(dry_run, using=alias)
-        for line in [*(done or ["nothing to change"]), *blind, *unlimited, *open_to_all]:
+        for line in [*(done or ["nothing to change"]), *unfulfilled, *open_to_all]:
             say(f"{alias}: {line}")
 
 
@@ -94,24 +104,18 @@ def _grant(alias: str, roles: Mapping[str, str]) -> list[str]:
     return done
 
 
-def _let_watch(alias: str, watchers: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What was done, and what only an administrator can do: one who may pass pg_read_all_stats on."""
-    done, left = [], []
+def _let_watch(alias: str, watchers: Iterable[str]) -> Iterator[Wish]:
+    """Only one who may pass pg_read_all_stats on can do it."""
     for role in watchers:
-        if _rows(alias, "select pg_has_role(%s, %s, 'member')", [role, WATCHERS]) == [(True,)]:
-            continue
-        statement = f"grant {WATCHERS} to {_quoted(alias, role)}"
-        if _may(alias, statement):
-            done.append(statement)
-        else:
-            left.append(f"{role} does not see old transactions of others until an administrator does: {statement}")
-    return done, left
+        if _rows(alias, "select pg_has_role(%s, %s, 'member')", [role, WATCHERS]) == [(False,)]:
+            lack = f"{role} does not see old transactions of others"
+            yield Wish(f"grant {WATCHERS} to {_quoted(alias, role)}", lack)
 
 
-def _limit_statements(alias: str, roles: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """What was done, and what only an administrator can do: let the server end what nobody waits for any more.
+def _limit_statements(alias: str, roles: Mapping[str, str]) -> Iterator[Wish]:
+    """Let the server end what nobody waits for any more.
 
-    The web and the task workers say so for their own connections too, unless they go through a pooler.
+    The web and a task worker say so for their own connections too, unless they go through a pooler.
     """
     limits = dict.fromkeys(SERVING, patience.server_limit()) | {"tasks": patience.server_limit_of_tasks()}
     known = """
@@ -119,16 +123,20 @@ def _limit_statements(alias: str, roles: Mapping[str, str]) -> tuple[list[str], 
             select from pg_db_role_setting where setrole = to_regrole(%s) and setdatabase = 0 and %s = any(setconfig)
         )
     """
-    done, left = [], []
     for kind in filter(roles.get, limits):
         name, limit = _quoted(alias, roles[kind]), f"statement_timeout={limits[kind] * 1000:.0f}"
-        if _rows(alias, known, [name, limit]) == [(True,)]:
-            continue
-        statement = f"alter role {name} set {limit}"
-        if _may(alias, statement):
-            done.append(statement)
+        if _rows(alias, known, [name, limit]) == [(False,)]:
+            yield Wish(f"alter role {name} set {limit}", "statements that nobody waits for go on")
+
+
+def _fulfil(alias: str, wishes: Iterable[Wish]) -> tuple[list[str], list[str]]:
+    """What was done, and what only an administrator can do."""
+    done, left = [], []
+    for wish in wishes:
+        if _may(alias, wish.statement):
+            done.append(wish.statement)
         else:
-            left.append(f"statements that nobody waits for go on until an administrator does: {statement}")
+            left.append(f"{wish.lack} until an administrator does: {wish.statement}")
     return done, left
 
 

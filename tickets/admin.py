@@ -6,12 +6,12 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.db.models import Model
 from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from stega import moments
+from stega.read_only import ReadOnly
 from tickets.models import Comment, Product, Ticket, TicketEvent
 from tickets.sla import Priority
 from tickets.slack_webhook import masked, validate_slack_webhook_url
@@ -89,17 +89,6 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic a
 
     def has_delete_permission(self, request: HttpRequest, obj: Product | None = None) -> bool:
         """Products are deactivated: their tickets stay."""
-        return False
-
-
-class ReadOnly:
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
 

@@ -4,12 +4,12 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 from notifications.handlers import handlers_of
-from stega.command import ProcessCommand, positive_seconds
+from stega.command import ConsumerCommand, add_seconds
 from stega.pgque.catalogue import SLA_BREACH_DISPATCHER
 from stega.pgque.consumer import Consumer
 
 
-class Command(ProcessCommand):
+class Command(ConsumerCommand):
     help = (
         "Tell people about breached SLAs by e-mail and Slack. Run as many as needed: they share the work as members of "
         "one group. Stop it with SIGTERM or Ctrl+C: it finishes the current message."
@@ -18,18 +18,8 @@ class Command(ProcessCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument(
-            "--interval",
-            type=positive_seconds,
-            default=settings.CONSUMER_POLL_SECONDS,
-            help="seconds between looks at an idle queue; a wake-up comes first (default: %(default)s)",
-        )
-        parser.add_argument(
-            "--dead-interval",
-            type=positive_seconds,
-            default=settings.SLA_DEAD_INTERVAL_SECONDS,
-            help="seconds of silence after which a member loses its batch to another (default: %(default)s)",
-        )
+        about = "seconds of silence after which a member loses its batch to another"
+        add_seconds(parser, "--dead-interval", settings.SLA_DEAD_INTERVAL_SECONDS, about)
 
     def handle(self, *, interval: float, dead_interval: float, once: bool, **options: Any) -> None:
         handlers = handlers_of(SLA_BREACH_DISPATCHER, stopping=lambda: consumer.stopping)

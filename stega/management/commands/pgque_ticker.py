@@ -3,7 +3,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from stega.command import ProcessCommand, positive_seconds
+from stega.command import ProcessCommand, add_seconds
 from stega.pgque.ticker import Ticker
 
 
@@ -16,18 +16,8 @@ class Command(ProcessCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument(
-            "--interval",
-            type=positive_seconds,
-            default=settings.PGQUE_TICK_SECONDS,
-            help="seconds between ticks while events flow (default: %(default)s)",
-        )
-        parser.add_argument(
-            "--idle-interval",
-            type=positive_seconds,
-            default=settings.PGQUE_IDLE_TICK_SECONDS,
-            help="seconds between looks at idle queues (default: %(default)s)",
-        )
+        add_seconds(parser, "--interval", settings.PGQUE_TICK_SECONDS, "seconds between ticks while events flow")
+        add_seconds(parser, "--idle-interval", settings.PGQUE_IDLE_TICK_SECONDS, "seconds between looks at idle queues")
 
     def handle(self, *, interval: float, idle_interval: float, once: bool, **options: Any) -> None:
         self.run_process(Ticker(interval=interval, idle_interval=idle_interval), once=once)
