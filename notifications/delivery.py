@@ -2,11 +2,10 @@
 
 import logging
 import random
-import uuid
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, transaction
@@ -14,8 +13,8 @@ from django.utils.translation import gettext_noop
 
 from notifications.channels import PermanentFailure, TemporaryFailure, Unsendable, email, slack
 from notifications.circuits import Admission
-from notifications.messages import Wording
-from notifications.models import Channel, Circuit, Claim, Delivery
+from notifications.models import Circuit, Claim, Delivery
+from notifications.notice import Channel, Notice
 from stega.outages import is_outage
 from stega.pgque.message import Rejected, RetryLater, retry_delay
 
@@ -27,22 +26,6 @@ OWN_FAULT = gettext_noop("An error of Stega itself")
 
 _sent: deque[Claim] = deque()
 """What went out and is not written down yet."""
-
-
-@dataclass(frozen=True)
-class Notice:
-    """One thing to tell one recipient by one channel: what a row of the ledger stands for."""
-
-    event_key: uuid.UUID
-    event_type: str
-    ticket_id: int | None
-    channel: Channel
-    recipient: str  # who it is, whatever the address: "user:5", "product:3"
-    address: str  # what the ledger shows
-    wording: Wording
-    name: str = ""  # the display name beside a mail address
-    target: str = field(default="", repr=False)  # where it goes; a secret for Slack
-    skip: str = ""  # why this recipient is not told: a msgid
 
 
 def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Callable[[], bool] = lambda: False) -> None:

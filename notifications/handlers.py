@@ -12,9 +12,10 @@ from django.utils.translation import gettext_noop
 from accounts.middleware import time_zone
 from accounts.people import Person, active_admins, people
 from notifications import messages
-from notifications.delivery import Notice, deliver
+from notifications.delivery import deliver
 from notifications.messages import Circumstances, Reason
-from notifications.models import Channel, reasons_to_skip
+from notifications.models import reasons_to_skip
+from notifications.notice import Channel, Notice
 from stega.audience import TicketAudience, comment_text, ticket_audience
 from stega.pgque import catalogue
 from stega.pgque.message import Handler, Message

@@ -17,7 +17,8 @@ from django.utils.translation import gettext_lazy as _
 from django_q.models import Task
 
 from accounts.models import User
-from notifications.models import Channel, Delivery, State
+from notifications.models import Delivery, State
+from notifications.notice import Channel
 from operations.models import OperatorAction
 from stega.models import OutboxEntry
 from tickets import history

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import logging
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import connections, models
@@ -12,11 +11,9 @@ from django.db.models.functions import Greatest, Now
 from django.utils.translation import gettext_lazy as _
 
 from notifications import circuits
+from notifications.channels import TemporaryFailure
 from notifications.circuits import Admission
 from notifications.text import DETAIL_LIMIT, single_line
-
-if TYPE_CHECKING:
-    from notifications.channels import TemporaryFailure
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.db import connections, models
@@ -13,15 +13,8 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from notifications.circuits import Admission
+from notifications.notice import Channel, Notice
 from notifications.text import DETAIL_LIMIT, single_line
-
-if TYPE_CHECKING:
-    from notifications.delivery import Notice
-
-
-class Channel(models.TextChoices):
-    EMAIL = "email", _("e-mail")
-    SLACK = "slack", "Slack"
 
 
 class State(models.TextChoices):

@@ -4,7 +4,8 @@ from django import template
 
 from accounts.models import User
 from notifications.messages import event_name
-from notifications.models import Channel, Delivery, MutedTicket
+from notifications.models import Delivery, MutedTicket
+from notifications.notice import Channel
 
 register = template.Library()
 

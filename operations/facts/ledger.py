@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Min, Q
 
-from notifications.models import Channel, Circuit, Delivery, State
+from notifications.models import Circuit, Delivery, State
+from notifications.notice import Channel
 from operations.facts.reading import COUNT_LIMIT, Question
 from stega.database import clock
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from accounts.models import User
 from accounts.roles import Role
 from notifications.channels.email import message_id
-from notifications.models import Channel
+from notifications.notice import Channel
 from stega.models import OutboxEntry
 from tests.chaos.receivers import GONE_HOOK, REFUSED_FOR_EVER, slack_post
 from tests.factories import make_product, make_user

@@ -3,7 +3,8 @@ import uuid
 import pytest
 
 from accounts.models import Role, User
-from notifications.models import Channel, Circuit, Delivery, State
+from notifications.models import Circuit, Delivery, State
+from notifications.notice import Channel
 
 pytestmark = pytest.mark.django_db
 

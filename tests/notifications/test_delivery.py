@@ -10,9 +10,10 @@ from django.db.models import F
 
 from notifications.channels import email
 from notifications.circuits import Admission
-from notifications.delivery import Notice, deliver
+from notifications.delivery import deliver
 from notifications.messages import Wording
-from notifications.models import Channel, Circuit, Delivery, DeliveryQuerySet, State
+from notifications.models import Circuit, Delivery, DeliveryQuerySet, State
+from notifications.notice import Channel, Notice
 from stega.pgque.message import RetryLater
 from tests.notifications.moments import pass_by
 from tests.support.receivers import Answer

@@ -7,7 +7,8 @@ import pytest
 
 from accounts.models import User
 from notifications.handlers import NOTICES, handle, handlers_of
-from notifications.models import Channel, Delivery, State
+from notifications.models import Delivery, State
+from notifications.notice import Channel
 from stega.pgque.catalogue import EVENT_TYPES, NOTIFICATION_WORKER, SLA_BREACH_DISPATCHER
 from stega.pgque.message import Message
 from tests.notifications import audience

@@ -4,7 +4,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from notifications.models import Channel, Delivery, State
+from notifications.models import Delivery, State
+from notifications.notice import Channel
 from notifications.tasks import prune_ledger
 
 pytestmark = pytest.mark.django_db

@@ -5,7 +5,8 @@ from django.template import Context, Template
 from django.utils.translation import gettext, override
 
 from accounts.models import Role, User
-from notifications.models import Channel, Delivery, State
+from notifications.models import Delivery, State
+from notifications.notice import Channel
 
 pytestmark = pytest.mark.django_db
 

@@ -8,7 +8,8 @@ from django.db import connections, transaction
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from notifications.models import Channel, Circuit, Delivery, State
+from notifications.models import Circuit, Delivery, State
+from notifications.notice import Channel
 from operations import facts
 from operations.facts import databases, ledger, outbox, queues, tasks, tickers
 from operations.facts.reading import Question, Trouble, read

@@ -7,7 +7,8 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from notifications.models import Channel, Delivery, State
+from notifications.models import Delivery, State
+from notifications.notice import Channel
 from operations import sampling, tasks
 from operations.models import Sample
 from stega.pgque import client

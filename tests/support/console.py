@@ -7,7 +7,8 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.roles import Role
-from notifications.models import Channel, Delivery, State
+from notifications.models import Delivery, State
+from notifications.notice import Channel
 from operations import sampling
 from operations.models import Kind, OperatorAction
 from stega import schedules

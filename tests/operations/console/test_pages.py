@@ -9,7 +9,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from notifications.models import Channel, Delivery, State
+from notifications.models import Delivery, State
+from notifications.notice import Channel
 from operations.console.addresses import problem_address
 from operations.models import Sample
 from operations.problems.words import Name
