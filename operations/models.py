@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from stega.fields import Text
@@ -116,8 +117,12 @@ class OperatorAction(models.Model):
     @property
     @admin.display(description=_("target"))
     def target_text(self) -> str:
-        parts = ("cause", "type", "consumer", "queue", "id", "key", "name")
-        return " · ".join(str(self.target[part]) for part in parts if self.target.get(part)).replace("#", "…")
+        """What it was done to, a schedule by its name in the active language."""
+        parts = ("cause", "type", "consumer", "queue", "id", "key")
+        words = [str(self.target[part]) for part in parts if self.target.get(part)]
+        if name := self.target.get("name"):
+            words.append(gettext(str(name)))
+        return " · ".join(words).replace("#", "…")
 
     def promise_key(self, step: str = "") -> uuid.UUID:
         """The key of the outbox entry that works on the action; of a later one with the name of its step."""

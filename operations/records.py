@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from django.db.models import QuerySet
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 from django_q.models import Task
 
 from accounts.models import User
@@ -29,7 +30,12 @@ Row = TypeVar("Row")
 PAGE_SIZE = 50
 SEARCHED = 20_000
 """How many of the newest rows a filter without an index looks through."""
-OUTBOX_STATES = {"open": _("open"), "given_up": _("given up"), "done": _("done"), "all": _("all")}
+OUTBOX_STATES = {
+    "open": pgettext_lazy("outbox entries", "open"),
+    "given_up": pgettext_lazy("outbox entries", "given up"),
+    "done": pgettext_lazy("outbox entries", "done"),
+    "all": _("all"),
+}
 DELIVERY_STATES = {"": _("all"), **dict(State.choices)}
 
 

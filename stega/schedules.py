@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import connections, transaction
+from django.utils.translation import gettext_noop
 from django_q.models import Schedule
 
 from stega.database import clock
@@ -13,21 +14,22 @@ EACH_MINUTE = {"schedule_type": Schedule.MINUTES, "minutes": 1, "cron": None}
 EACH_NIGHT = {"schedule_type": Schedule.CRON, "minutes": None, "cron": "30 3 * * *"}
 
 SCHEDULES: dict[str, dict[str, Any]] = {
-    "outbox sweep": {"func": "stega.outbox.sweep", **EACH_MINUTE},
-    "SLA scan": {"func": "tickets.tasks.check_sla_breaches", **EACH_MINUTE},
-    "weekly activity report": {
+    gettext_noop("outbox sweep"): {"func": "stega.outbox.sweep", **EACH_MINUTE},
+    gettext_noop("SLA scan"): {"func": "tickets.tasks.check_sla_breaches", **EACH_MINUTE},
+    gettext_noop("weekly activity report"): {
         "func": "tickets.tasks.generate_activity_report",
         "schedule_type": Schedule.CRON,
         "minutes": None,
         "cron": "0 8 * * 1",  # Mondays 08:00 in settings.TIME_ZONE
     },
-    "operator actions": {"func": "operations.tasks.resume_operator_actions", **EACH_MINUTE},
-    "chart samples": {"func": "operations.tasks.take_samples", **EACH_MINUTE},
-    "outbox pruning": {"func": "stega.outbox.prune", **EACH_NIGHT},
-    "result pruning": {"func": "stega.results.prune", **EACH_NIGHT},
-    "ledger pruning": {"func": "notifications.tasks.prune_ledger", **EACH_NIGHT},
-    "sample pruning": {"func": "operations.tasks.prune_samples", **EACH_NIGHT},
+    gettext_noop("operator actions"): {"func": "operations.tasks.resume_operator_actions", **EACH_MINUTE},
+    gettext_noop("chart samples"): {"func": "operations.tasks.take_samples", **EACH_MINUTE},
+    gettext_noop("outbox pruning"): {"func": "stega.outbox.prune", **EACH_NIGHT},
+    gettext_noop("result pruning"): {"func": "stega.results.prune", **EACH_NIGHT},
+    gettext_noop("ledger pruning"): {"func": "notifications.tasks.prune_ledger", **EACH_NIGHT},
+    gettext_noop("sample pruning"): {"func": "operations.tasks.prune_samples", **EACH_NIGHT},
 }
+"""By name; the console shows the name in the language of its reader."""
 
 
 def install() -> list[str]:

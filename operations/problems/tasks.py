@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from operations.facts.tasks import Tasks
 from operations.problems import words
@@ -36,6 +37,6 @@ def _of_schedules(next_runs: dict[str, datetime | None], now: datetime) -> Itera
     for name in SCHEDULES:
         next_run = next_runs.get(name)
         if name not in next_runs:
-            yield words.SCHEDULE_MISSING.of(name, name=name, command="python manage.py schedules")
+            yield words.SCHEDULE_MISSING.of(name, name=_(name), command="python manage.py schedules")
         elif next_run and now - next_run > timedelta(seconds=settings.SCHEDULE_LATE_SECONDS):
-            yield words.SCHEDULE_LATE.of(name, name=name, age=seconds(now - next_run), command=_COMMAND)
+            yield words.SCHEDULE_LATE.of(name, name=_(name), age=seconds(now - next_run), command=_COMMAND)

@@ -12,8 +12,9 @@ from django.utils.http import urlencode
 from notifications.models import Delivery, State
 from notifications.notice import Channel
 from operations.console.addresses import problem_address
-from operations.models import Sample
+from operations.models import Kind, OperatorAction, Sample
 from operations.problems.words import Name
+from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import client, oversight
 from tests.factories import make_ticket
@@ -150,6 +151,15 @@ def test_a_ticket_leads_to_its_events_and_back(page, customer, agent, product, l
     assert TicketEvent.objects.filter(ticket=ticket).count() == len(entries) == 2
     assert all(reverse("operations:event", args=[entry.key]) in text for entry in entries)
     assert ticket.get_absolute_url() in text
+
+
+@pytest.mark.parametrize("language", ["pt-br"], indirect=True)
+def test_a_schedule_bears_a_name_of_its_readers_language(page, queue, language, operator):
+    schedules.install()
+    target = {"name": "outbox sweep"}
+    OperatorAction.objects.create(kind=Kind.RUN_SCHEDULE, actor=operator, target=target, count=1, reason="why")
+
+    assert all("varredura da caixa de saída" in page(name) for name in ("tasks", "actions"))
 
 
 def test_a_queue_that_nobody_ticks_is_not_said_to_run(page, queue):
