@@ -46,7 +46,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def chromium():
-    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS) as browser:
+    """The browser, which keeps pages to go back to, as people's do; Playwright's own choice is that it does not."""
+    launch = {"executable_path": CHROMIUM, "args": FLAGS, "ignore_default_args": ["--disable-back-forward-cache"]}
+    with sync_playwright() as playwright, playwright.chromium.launch(**launch) as browser:
         yield browser
 
 
