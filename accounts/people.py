@@ -3,11 +3,15 @@
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS
 
 from accounts.roles import Role
+from stega.database import plans
 
-_PERSON = "select id, coalesce(nullif(display_name, ''), username), email, is_active, language, time_zone"
+_PERSON = """
+    select id, coalesce(nullif(display_name, ''), username)::text, email::text, is_active, language::text,
+        time_zone::text
+"""
 
 
 class Person(NamedTuple):
@@ -32,6 +36,6 @@ def active_admins() -> list[Person]:
 
 def _read(statement: str, value: Any) -> list[Person]:
     """Raw, since every mail asks and the ORM takes five times as long as the question."""
-    with connection.cursor() as cursor:
+    with plans.cursor(DEFAULT_DB_ALIAS) as cursor:
         cursor.execute(statement, [value])
         return [Person(*row) for row in cursor.fetchall()]

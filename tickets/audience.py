@@ -1,21 +1,22 @@
 """Answers `stega.audience`: whom a ticket concerns, from current data."""
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS
 
 from accounts.models import User
 from stega.audience import TicketAudience
+from stega.database import plans
 from tickets.models import Comment, Ticket
 
 
 def ticket_audience(ticket_id: int) -> TicketAudience | None:
     """Raw, since every mail asks and the ORM takes five times as long as the question."""
     statement = """
-        select t.id, t.title, t.product_id, p.name, t.priority, t.status, t.author_id, t.assignee_id,
-            t.created_at, t.sla_due_at, t.sla_breached_at, p.slack_webhook_url
+        select t.id, t.title::text, t.product_id, p.name::text, t.priority::text, t.status::text, t.author_id,
+            t.assignee_id, t.created_at, t.sla_due_at, t.sla_breached_at, p.slack_webhook_url::text
         from tickets_ticket t join tickets_product p on p.id = t.product_id
         where t.id = %s
     """
-    with connection.cursor() as cursor:
+    with plans.cursor(DEFAULT_DB_ALIAS) as cursor:
         cursor.execute(statement, [ticket_id])
         row = cursor.fetchone()
     return None if row is None else TicketAudience(*row)

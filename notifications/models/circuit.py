@@ -14,6 +14,7 @@ from notifications import circuits
 from notifications.channels import TemporaryFailure
 from notifications.circuits import Admission
 from notifications.text import DETAIL_LIMIT, single_line
+from stega.database import plans
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class CircuitQuerySet(models.QuerySet["Circuit"]):
             select failures, extract(epoch from retry_at - statement_timestamp())::float8
             from notifications_circuit where line = %s
         """
-        with connections[self.db].cursor() as cursor:
+        with plans.cursor(self.db) as cursor:
             cursor.execute(statement, [line])
             return cursor.fetchone() or (0, None)
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db import connections, models
+from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from notifications.circuits import Admission
 from notifications.notice import Channel, Notice
 from notifications.text import DETAIL_LIMIT, single_line
+from stega.database import plans
 
 
 class State(models.TextChoices):
@@ -83,7 +84,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             insert into notifications_delivery as d
                 (event_key, event_type, ticket_id, channel, recipient, address,
                  state, attempts, reason, detail, message_id, created_at, claimed_at)
-            select %(event_key)s, %(event_type)s, %(ticket_id)s, %(channel)s, %(recipient)s, %(address)s,
+            select %(event_key)s, %(event_type)s, %(ticket_id)s::bigint, %(channel)s, %(recipient)s, %(address)s,
                  %(state)s, %(attempts)s, %(reason)s, '', %(message_id)s, statement_timestamp(), statement_timestamp()
             from set_config('synchronous_commit', %(commit)s, true)
             on conflict (event_key, channel, recipient) do update
@@ -102,7 +103,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             "commit": commit,
             "lease": _lease(),
         }
-        with connections[self.db].cursor() as cursor:
+        with plans.cursor(self.db) as cursor:
             cursor.execute(statement, values)
             row = cursor.fetchone()
         return None if row is None else Claim(notice, message_id, *row)
@@ -118,7 +119,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             where event_key = %(event_key)s and channel = %(channel)s and recipient = %(recipient)s
                 and state in ('pending', 'sending')
         """
-        with connections[self.db].cursor() as cursor:
+        with plans.cursor(self.db) as cursor:
             cursor.execute(statement, _identity(notice) | {"lease": _lease()})
             row = cursor.fetchone()
         return None if row is None else max(0.0, float(row[0]))
@@ -189,7 +190,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             "message_id": claim.message_id,
             "claimed_at": claim.claimed_at,
         }
-        with connections[self.db].cursor() as cursor:
+        with plans.cursor(self.db) as cursor:
             cursor.execute(statement, values)
 
     def _held(self, claim: Claim) -> DeliveryQuerySet:

@@ -6,7 +6,7 @@ import psycopg
 from django.conf import settings
 from django.db.backends.postgresql import base
 
-from stega.database import driver
+from stega.database import driver, plans
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -18,6 +18,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().init_connection_state()
         if self.statement_seconds is not None:
             self._limit_statements(self.statement_seconds)
+        plans.let_be_kept(self.connection)
 
     def _limit_statements(self, seconds: float) -> None:
         """Not through a pooler, which would hand the session on as it is: there a limit is a matter of the role."""
