@@ -12,6 +12,7 @@ from typing import Protocol
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections
 
+from stega.database.pooling import POOLED
 from stega.heartbeat import Heartbeat
 from stega.outages import is_outage
 
@@ -148,9 +149,10 @@ class Process:
 
 
 def name_connections(name: str, aliases: Iterable[str]) -> None:
-    """Let `pg_stat_activity` say which process a connection belongs to."""
+    """Let `pg_stat_activity` say which process a connection belongs to; of pooled ones on `events`, that they are."""
     for alias in aliases:
-        _connect_with(alias, application_name=name)
+        is_pooled = alias == "events" and settings.EVENTS_POOLED
+        _connect_with(alias, application_name=name + POOLED if is_pooled else name)
 
 
 def bound_waits(**seconds: float) -> None:

@@ -5,6 +5,9 @@ from typing import Any
 import psycopg
 from django.db import connections
 
+POOLED = " (pooled)"
+"""After a process's name in sessions of a pool, which tell who had them last and not who lives."""
+
 
 def is_pooled(alias: str) -> bool:
     connection: Any = connections[alias]

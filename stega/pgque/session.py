@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connections
 
+from stega.database.pooling import POOLED
 from stega.pgque.query import ALIAS
 
 _direct: list[Any] = []
@@ -37,5 +38,6 @@ def reset() -> None:
 
 
 def _beside(pooled: Any, given: dict[str, Any]) -> Any:
-    options = {**pooled.settings_dict["OPTIONS"], **given.get("OPTIONS", {})}
+    name = pooled.settings_dict["OPTIONS"]["application_name"].removesuffix(POOLED)
+    options = {**pooled.settings_dict["OPTIONS"], "application_name": name, **given.get("OPTIONS", {})}
     return type(pooled)({**pooled.settings_dict, **given, "OPTIONS": options}, alias=ALIAS)

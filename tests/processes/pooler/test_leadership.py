@@ -81,6 +81,31 @@ def test_the_doctor_takes_no_process_for_dead_that_the_pooler_hides(start, told)
     assert code == 0, said
 
 
+def test_the_doctor_names_the_processes_that_died_though_the_pool_keeps_their_sessions(start, told):
+    processes = [start(command, saying=saying) for command, saying in PROCESSES.items() if command != "qcluster"]
+    wait_until(lambda: client.queue_info()[0]["last_tick_id"] > 1, timeout=20)
+    for process in processes:
+        process.signal(signal.SIGKILL)
+        process.wait()
+    wait_until(lambda: not names() & {"pgque_ticker", "notification_worker", "sla_breach_dispatcher"}, timeout=10)
+
+    code, said = told()
+
+    assert code == 1
+    assert said.count("worker_dead") == 2
+    assert "ticker_dead" in said
+
+
+def names():
+    """Those of the sessions on `events` but this one."""
+    with connections["events"].cursor() as cursor:
+        cursor.execute(
+            "select application_name from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
+        )
+        return {row[0] for row in cursor.fetchall()}
+
+
 @pytest.mark.parametrize(
     ("given", "named"),
     [(ALONE, "EVENTS_LISTEN_DATABASE_URL"), (ALONE | {"EVENTS_POOLED": "0"}, "EVENTS_POOLED does not say so")],

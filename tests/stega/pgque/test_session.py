@@ -8,6 +8,7 @@ from django.db import OperationalError, connections
 from stega.pgque import client, session
 from stega.pgque.consumer import Consumer
 from stega.pgque.leadership import Leadership
+from stega.process import name_connections
 from tests.support.event_log import tick
 from tests.support.waiting import wait_until
 
@@ -69,6 +70,24 @@ def test_the_lead_is_held_by_the_direct_connection(queue, direct):
     assert leadership.held()
     assert has_lock(session.connection())
     assert not has_lock(connections["events"])
+
+
+def test_the_direct_connection_alone_bears_the_name_of_its_process(queue, direct, monkeypatch):
+    """A pool keeps its sessions, and their names, when the process is gone."""
+    options = dict(connections["events"].settings_dict["OPTIONS"])
+    monkeypatch.setitem(connections["events"].settings_dict, "OPTIONS", options)
+    name_connections("notification_worker", ["events"])
+
+    names = [name_of(connection) for connection in (connections["events"], session.connection())]
+
+    connections["events"].close()
+    assert names == ["notification_worker (pooled)", "notification_worker"]
+
+
+def name_of(connection):
+    with connection.cursor() as cursor:
+        cursor.execute("show application_name")
+        return cursor.fetchone()[0]
 
 
 def test_a_lead_that_was_lost_with_its_connection_is_noticed(queue, direct, settings):
