@@ -1,5 +1,6 @@
 """psycopg, whose connections wait no longer than the thread's patience."""
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,10 +28,11 @@ class Connection(psycopg.Connection[Any]):
         """psycopg has no public name for the error with which it stops waiting; it comes from no server."""
         if not seconds:
             raise TimeoutError
+        begin = time.monotonic()
         try:
             return super().wait(gen, interval, seconds)
         except psycopg.OperationalError as error:
-            if error.sqlstate or patience.left():
+            if error.sqlstate or time.monotonic() - begin < seconds:
                 raise
             raise TimeoutError from None
 

@@ -10,29 +10,38 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from django.conf import settings
 
 GRACE_SECONDS = 1.0
 """How much later than a request, or the end of a task's time, the server gives up."""
 
-_until: ContextVar[float | None] = ContextVar("until", default=None)
+@dataclass(slots=True)
+class _Patience:
+    left: float
+
+
+_patience: ContextVar[_Patience | None] = ContextVar("patience", default=None)
 
 
 @contextmanager
 def limited_to(seconds: float) -> Iterator[None]:
-    """All waiting for databases by this thread may take that long together; then each question fails as an outage."""
-    token = _until.set(time.monotonic() + seconds)
+    """All waiting for databases by this thread may take that long together; then each question fails as an outage.
+
+    What the thread does between its questions costs no patience: a database is not away because somebody is slow.
+    """
+    token = _patience.set(_Patience(seconds))
     try:
         yield
     finally:
-        _until.reset(token)
+        _patience.reset(token)
 
 
 def left() -> float | None:
-    """The seconds that this thread may still wait, 0 at least; None without a limit."""
-    until = _until.get()
-    return None if until is None else max(0.0, until - time.monotonic())
+    """The seconds that this thread may still wait, 0 at least; None without a limit. Counted when a wait is over."""
+    patience = _patience.get()
+    return None if patience is None else max(0.0, patience.left)
 
 
 def server_limit() -> float:
@@ -55,7 +64,8 @@ class Waits:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """A wait; it counts as answered unless it raises TimeoutError."""
+        """A wait, at the cost of the thread's patience; it counts as answered unless it raises TimeoutError."""
+        begin = time.monotonic()
         with self._lock:
             if not self._waiting:
                 self._heard = time.monotonic()
@@ -71,6 +81,8 @@ class Waits:
                 self._waiting -= 1
                 if heard:
                     self._heard = time.monotonic()
+            if patience := _patience.get():
+                patience.left -= time.monotonic() - begin
 
     def are_vain(self, threads: int, seconds: float) -> bool:
         """Whether so many threads wait, and none of them got an answer for that long."""

@@ -11,6 +11,7 @@ from stega.database import patience
 from stega.door import Hall
 from stega.outages import is_outage
 from tests.support import servers
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
 
@@ -71,6 +72,17 @@ def test_a_server_that_hangs_costs_no_more_than_the_patience_of_the_thread(hangi
 
     assert time.monotonic() - begin < 1
     assert is_outage(failed.value)
+
+
+def test_what_a_thread_does_between_its_questions_costs_it_no_patience():
+    begin = time.monotonic()
+
+    with patience.limited_to(0.2):
+        wait_until(lambda: time.monotonic() - begin > 0.3, timeout=5)
+        with connections["default"].cursor() as cursor:
+            cursor.execute("select 1")
+
+        assert 0 < patience.left() < 0.2
 
 
 def test_without_a_limit_nobody_is_hurried():
