@@ -17,8 +17,7 @@ help: ## list the targets
 install: $(VENV) ## make .venv with everything in it; the other targets do it on their own
 
 run: $(VENV) ## run all of Stega on this machine; PORT=8123 takes another port
-	@exec env STEGA_DEBUG="$${STEGA_DEBUG-1}" STEGA_BASE_URL="$${STEGA_BASE_URL-http://127.0.0.1:$(PORT)}" \
-		$(PYTHON) manage.py up --port "$(PORT)"
+	@exec env STEGA_DEBUG="$${STEGA_DEBUG-1}" $(PYTHON) manage.py up --port "$(PORT)"
 
 test: $(VENV) ## run every test, on PostgreSQL servers of its own; ENGINE=upstream: the application's, on upstream's PgQue
 	@test "$(ENGINE)" != upstream || test -e vendor/pgque/upstream/pgque.sql || \

@@ -42,15 +42,22 @@ def open_ticket(
 ) -> Ticket:
     """Open a ticket by its author; publishes `ticket.created`. Raises Conflict when the product takes no tickets.
 
-    A form that its author sends again opens nothing: the ticket of the first time is returned.
+    A form that its author sends again opens nothing: the ticket of the first time is returned. One that says something
+    else by now is another.
     """
+    key = _key(form_key, product.pk, title, body, priority)
     try:
-        return _open(author, product, title, body, priority, form_key)
+        return _open(author, product, title, body, priority, key)
     except IntegrityError:
-        made = Ticket.objects.filter(author=author, form_key=form_key).first() if form_key else None
+        made = Ticket.objects.filter(author=author, form_key=key).first() if key else None
         if made is None:
             raise
         return made
+
+
+def _key(form_key: uuid.UUID | None, *said: Any) -> uuid.UUID | None:
+    """The key of a form with what it says."""
+    return form_key and uuid.uuid5(form_key, repr(said))
 
 
 def _open(author: User, product: Product, title: str, body: str, priority: str, form_key: uuid.UUID | None) -> Ticket:
@@ -169,12 +176,14 @@ def comment(
 ) -> Comment:
     """Add a comment; publishes `ticket.comment_added` for a public one. Raises Closed on a closed ticket.
 
-    A form that its author sends again adds nothing: the comment of the first time is returned.
+    A form that its author sends again adds nothing: the comment of the first time is returned. One that says something
+    else by now is another.
     """
+    key = _key(form_key, ticket_id, body, internal)
     try:
-        return _comment(author, ticket_id, body, internal, form_key)
+        return _comment(author, ticket_id, body, internal, key)
     except IntegrityError:
-        made = Comment.objects.filter(author=author, form_key=form_key).first() if form_key else None
+        made = Comment.objects.filter(author=author, form_key=key).first() if key else None
         if made is None:
             raise
         return made

@@ -63,6 +63,24 @@ def test_what_a_form_sent_again_asks_for_is_done_and_promised_once(agent, custom
     assert [type for type, _actor, _payload in history(Ticket.objects.get())] == ["created", "comment_added"]
 
 
+def test_a_form_that_says_something_else_when_it_is_sent_again_is_another(agent, customer, product):
+    key = uuid.uuid4()
+
+    for words in ("Down", "Down, and the door is locked"):
+        ticket = actions.open_ticket(customer, product, words, "All of it", "critical", form_key=key)
+        actions.comment(customer, ticket.pk, words, form_key=key)
+    actions.comment(customer, ticket.pk, "Down", form_key=key)
+
+    assert list(Ticket.objects.order_by("pk").values_list("title", flat=True)) == [
+        "Down",
+        "Down, and the door is locked",
+    ]
+    assert list(ticket.comments.order_by("pk").values_list("body", flat=True)) == [
+        "Down, and the door is locked",
+        "Down",
+    ]
+
+
 def test_an_inactive_product_takes_no_tickets(customer, product):
     product.is_active = False
     product.save()

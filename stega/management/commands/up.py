@@ -55,6 +55,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, port: int, only: list[str] | None, **options: Any) -> None:
+        if not env.text("STEGA_BASE_URL"):
+            settings.STEGA_BASE_URL = _address(port)
         cleanup = ExitStack()
         with on_signals(_interrupt):
             try:
@@ -133,10 +135,14 @@ class Command(BaseCommand):
         pause = threading.Event()
         while not _answers(port):
             pause.wait(0.1)
-        address = f"http://127.0.0.1:{port}"
+        address = _address(port)
         self.stdout.write(f"\nStega is at {address}/   (Ctrl+C stops everything)\n")
         if has_demo:
             self.stdout.write(DEMO.format(address=address))
+
+
+def _address(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
 
 
 def _has_demo() -> bool:
@@ -173,7 +179,7 @@ def _answers(port: int) -> bool:
 def _environment(port: int) -> dict[str, str]:
     """What the processes get: this Python first on the path, no buffering, so that logs come as they happen."""
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    defaults = {"STEGA_DEBUG": "1", "STEGA_BASE_URL": f"http://127.0.0.1:{port}"}
+    defaults = {"STEGA_DEBUG": "1", "STEGA_BASE_URL": _address(port)}
     return {**defaults, **os.environ, "PATH": programs, "PORT": str(port), "PYTHONUNBUFFERED": "1"}
 
 
