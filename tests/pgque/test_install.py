@@ -58,12 +58,25 @@ def test_installing_again_changes_nothing(make_database):
         assert sql.rows(CATALOG) == first
 
 
+def test_installing_again_leaves_the_functions_that_sessions_run(make_database):
+    url = make_database()
+    functions = "select oid, proname from pg_proc where pronamespace = 'pgque'::regnamespace order by 1"
+    install(url)
+    with Session(url, autocommit=True) as sql:
+        first = sql.rows(functions)
+
+        install(url)
+
+        assert sql.rows(functions) == first
+
+
 def test_installing_over_an_earlier_version_equals_a_first_installation(make_database):
     url = make_database()
     install(url)
     with Session(url, autocommit=True) as sql:
         fresh = sql.rows(CATALOG)
         sql.rows("select pgque.create_queue('q')")
+        sql.rows("create or replace function pgque.engine_version() returns text language sql as $$ select '1.0.0' $$")
         sql.rows("drop view pgque._window cascade")
         sql.rows("create type pgque._window as (batch_id bigint)")
         sql.rows("create function pgque._of_before(pgque._window) returns int language sql as 'select 1'")

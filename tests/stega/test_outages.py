@@ -19,6 +19,7 @@ def caused(error, sqlstate):
         (caused(OperationalError("too many clients already"), "53300"), True),
         (InterfaceError("connection already closed"), True),
         (caused(InternalError("cannot execute INSERT in a read-only transaction"), "25006"), True),
+        (caused(InternalError("cache lookup failed for function 4711"), "XX000"), True),
         (caused(OperationalError("stack depth limit exceeded"), "54001"), False),
         (caused(DataError("invalid byte sequence"), "22021"), False),
         (IntegrityError("duplicate key"), False),

@@ -13,7 +13,7 @@ def build() -> str:
     version = (HERE / "VERSION").read_text().strip()
     parts = [f"-- Generated from src/, version {version}: do not edit.\n"]
     for source in sorted((HERE / "src").glob("*.sql")):
-        parts.append(f"\n-- src/{source.name}\n\n{source.read_text()}")
+        parts.append(f"\n-- src/{source.name}\n\n{source.read_text().replace('<version>', version)}")
     return "".join(parts)
 
 

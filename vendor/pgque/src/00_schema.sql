@@ -29,12 +29,19 @@ begin
 end $$;
 
 do $$
--- Internal functions of an earlier version go: this one may shape them otherwise.
-declare v_drop text;
+-- Internal functions of another version go: this one may shape them otherwise. Those
+-- of this version stay, for sessions that are just running them.
+declare v_version text; v_drop text;
 begin
+    if to_regprocedure('pgque.engine_version()') is not null then
+        execute 'select pgque.engine_version()' into v_version;
+    end if;
+    if v_version = '<version>' then return; end if;
     for v_drop in
         select format('drop function %s', p.oid::regprocedure) from pg_proc p
         where p.pronamespace = to_regnamespace('pgque') and p.proname like '\_%' and p.prorettype <> 'trigger'::regtype
+        union all
+        select 'drop function if exists pgque.seq_getval(text), pgque.seq_setval(text, bigint)'
         union all
         select format('drop %s pgque._window', case c.relkind when 'v' then 'view' else 'type' end) from pg_class c
         where c.relnamespace = to_regnamespace('pgque') and c.relname = '_window'
@@ -54,12 +61,10 @@ begin
 end $$;
 comment on type pgque.message is 'An event as handed to a consumer; clients read and build it by position';
 
-drop function if exists pgque.seq_getval(text), pgque.seq_setval(text, bigint); -- of version 1.1
-
 create or replace function pgque.version()
 returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '0.2.2' $$;
 comment on function pgque.version() is 'Version of the PgQue API that this engine implements';
 
 create or replace function pgque.engine_version()
-returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '1.2.0' $$;
+returns text language sql immutable security definer set search_path = pgque, pg_catalog, pg_temp as $$ select '<version>' $$;
 comment on function pgque.engine_version() is 'Version of this engine itself; equals the file VERSION';
