@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 import time
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,9 +12,10 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType, TracebackType
+from typing import Any
 
 from stega.outages import is_outage
-from stega.text import clean
+from stega.text import clean, traceback_of
 
 _about: ContextVar[Mapping[str, str]] = ContextVar("log_about", default=MappingProxyType({}))
 
@@ -52,7 +52,12 @@ class OneLine(logging.Filter):
         return True
 
 
-class Line(logging.Formatter):
+class _Formatter(logging.Formatter):
+    def formatException(self, ei: Any) -> str:
+        return traceback_of(ei[1]) if ei[1] else super().formatException(ei)
+
+
+class Line(_Formatter):
     """A line for people; what it is about stands at its end."""
 
     def __init__(self) -> None:
@@ -63,7 +68,7 @@ class Line(logging.Formatter):
         return super().formatMessage(record) + (f" [{told}]" if told else "")
 
 
-class Json(logging.Formatter):
+class Json(_Formatter):
     """One JSON object per line; what it is about are fields of their own."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -85,13 +90,11 @@ def json_line(level: str, logger: str, message: str, error: str | None = None, a
 
 
 def tell_crashes() -> None:
-    """Let the last words of a process that a bug ends be one JSON object as well."""
+    """Let the last words of a process that a bug ends be one JSON object as well, and quote no row of a database."""
 
     def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if issubclass(kind, KeyboardInterrupt):
-            return
-        words = clean("".join(traceback.format_exception(kind, error, trace)), 10_000)
-        sys.stderr.write(json_line("CRITICAL", __name__, f"ended by {kind.__name__}", words) + "\n")
+        if not issubclass(kind, KeyboardInterrupt):
+            sys.stderr.write(json_line("CRITICAL", __name__, f"ended by {kind.__name__}", traceback_of(error)) + "\n")
 
     sys.excepthook = tell
 

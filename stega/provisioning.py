@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, transaction
 from django.db.utils import ProgrammingError
-from psycopg import sql
+from psycopg import errors, sql
 
 from stega.database import patience
 from stega.preparation import require_prepared
@@ -86,7 +86,13 @@ def _set_password(alias: str, role: str, password: str) -> None:
     connection = connections[alias].connection
     verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
     statement = sql.SQL("alter role {} password {}").format(sql.Identifier(role), sql.Literal(verifier))
-    connection.execute(statement)
+    try:
+        connection.execute(statement)
+    except errors.InsufficientPrivilege:
+        raise ImproperlyConfigured(
+            f"on {alias} this connection may not set the password of {role}: do it as an administrator (\\password "
+            f"{role} in psql), and run the command again without --reset-passwords."
+        ) from None
 
 
 def _grant(alias: str, roles: Mapping[str, str]) -> list[str]:

@@ -52,13 +52,25 @@ def told(error: BaseException) -> str:
 
 def trace(error: BaseException) -> str:
     """The error's traceback and those of its causes, without their words, as `told` does."""
+    blocks = ["".join([*traceback.format_tb(each.__traceback__), _kind(each)]) for each in reversed(_chain(error))]
+    return clean("\nwhich led to\n".join(blocks), 10_000)
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback as Python tells it, for a log; without words where a database had a say, which quotes rows."""
+    if any(hasattr(each, "sqlstate") for each in _chain(error)):
+        return trace(error)
+    return clean("".join(traceback.format_exception(error)), 10_000)
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error, what led to it, what led to that."""
     chain: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in chain and len(chain) < MOST_CAUSES:
         chain.append(cause)
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
-    blocks = ["".join([*traceback.format_tb(each.__traceback__), _kind(each)]) for each in reversed(chain)]
-    return clean("\nwhich led to\n".join(blocks), 10_000)
+    return chain
 
 
 def _kind(error: BaseException) -> str:

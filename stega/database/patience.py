@@ -17,6 +17,7 @@ from django.conf import settings
 GRACE_SECONDS = 1.0
 """How much later than a request, or the end of a task's time, the server gives up."""
 
+
 @dataclass(slots=True)
 class _Patience:
     left: float

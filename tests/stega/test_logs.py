@@ -5,9 +5,10 @@ import logging
 import subprocess
 import sys
 
+import psycopg
 import pytest
 from django.core.exceptions import PermissionDenied
-from django.db import OperationalError
+from django.db import IntegrityError, OperationalError
 
 from stega import logs
 from stega.logs import Json, Line, OneLine
@@ -68,6 +69,22 @@ def test_a_json_line_holds_the_traceback():
         told = json.loads(Json().format(record(exc_info=sys.exc_info())))
 
     assert told["error"].startswith("Traceback")
+
+
+@pytest.mark.parametrize("formatter", [Json(), Line()])
+def test_a_traceback_quotes_nothing_that_a_database_said(formatter):
+    words = " ".join(["Failing row contains (72,", "my", "secret)"])
+    try:
+        try:
+            raise psycopg.errors.UniqueViolation(words)
+        except psycopg.Error as refusal:
+            raise IntegrityError(str(refusal)) from refusal
+    except IntegrityError:
+        line = formatter.format(record(exc_info=sys.exc_info()))
+
+    assert words not in line
+    assert "UniqueViolation 23505" in line
+    assert "test_logs.py" in line
 
 
 def test_a_line_for_people_ends_with_what_it_is_about():

@@ -368,7 +368,7 @@ def test_what_was_refused_is_accepted_once_the_remedies_are_applied(installation
     assert "events: nothing to change" in installation.provision()
 
 
-def test_an_owner_who_may_not_make_roles_is_told_which_one_is_missing(installation):
+def test_an_owner_who_may_not_make_roles_is_told_what_an_administrator_must_do(installation):
     def let(may):
         for server in servers.by_alias.values():
             with psycopg.connect(server.url(), autocommit=True) as superuser:
@@ -379,10 +379,13 @@ def test_an_owner_who_may_not_make_roles_is_told_which_one_is_missing(installati
         again = installation.provision()
         with pytest.raises(AssertionError, match=r"on default there is no role other_web, .* make it as an admin"):
             installation.manage("provision_roles", "--prefix=other")
+        with pytest.raises(AssertionError, match=r"may not set the password of \w+_web: do it as an admin") as refused:
+            installation.provision("--reset-passwords", STEGA_WEB_DATABASE_PASSWORD="unheard-of")
     finally:
         let("createrole")
 
     assert "default: nothing to change" in again
+    assert "Traceback" not in str(refused.value)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "monitor"])
