@@ -12,11 +12,9 @@ from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 
 from accounts.models import User
-from operations.models import Kind, OperatorAction
+from operations.models import TASK, Kind, OperatorAction
 from operations.targets import TARGETS, Extent
 from stega import outbox
-
-TASK = "perform_operator_action"
 
 
 class Gone(Exception):

@@ -9,14 +9,16 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib import admin
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, Func, OuterRef, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from stega.fields import Text
+from stega.models import OutboxEntry
 
+TASK = "perform_operator_action"
 REASON_LENGTH = 500
 
 _PROMISES = uuid.UUID("1c0d5a52-9f0b-4a39-8a6e-5d8b1f6f3b77")
@@ -50,15 +52,24 @@ class ActionQuerySet(models.QuerySet["OperatorAction"]):
     def open(self) -> ActionQuerySet:
         return self.filter(finished_at=None)
 
+    def free(self) -> ActionQuerySet:
+        """Those open in nobody's hands: of a worker that died the lease ends."""
+        return self.open().filter(Q(claimed_until=None) | Q(claimed_until__lt=Now()))
+
     def claim(self, pk: int, lease: timedelta) -> OperatorAction | None:
         """Take the action for working on it; None when it is finished or in another worker's hands."""
-        free = Q(claimed_until=None) | Q(claimed_until__lt=Now())
-        claimed = self.open().filter(free, pk=pk).update(claimed_until=Now() + models.Value(lease))
+        claimed = self.free().filter(pk=pk).update(claimed_until=Now() + models.Value(lease))
         return self.get(pk=pk) if claimed else None
 
     def to_resume(self, idle_for: timedelta) -> ActionQuerySet:
-        """Those that wait for what they sent first, and have not been looked at for a while."""
-        return self.open().filter(state=State.WAITING, claimed_until=None, looked_at__lt=Now() - idle_for)
+        """Those in nobody's hands that no outbox entry will come back to, and nobody has looked at for a while.
+
+        An entry that is open comes again by itself; one that was given up is for an operator to decide about.
+        """
+        promise = Func(OuterRef("pk"), function="jsonb_build_array", output_field=models.JSONField())
+        promises = OutboxEntry.objects.filter(task=TASK, args=promise)
+        is_idle = Q(looked_at=None) | Q(looked_at__lt=Now() - idle_for)
+        return self.free().filter(is_idle, ~Exists(promises.open()), ~Exists(promises.given_up()))
 
 
 class OperatorAction(models.Model):

@@ -20,9 +20,8 @@ from django.utils.translation import gettext_noop
 from django_q.models import Schedule
 
 from operations import ways
-from operations.actions import TASK
 from operations.dead_letters import GroupKey
-from operations.models import Kind, OperatorAction, State
+from operations.models import TASK, Kind, OperatorAction, State
 from stega import outbox
 from stega.database import clock
 from stega.models import OutboxEntry
@@ -66,13 +65,15 @@ class Step:
 def perform(action_id: int, *, seconds: float | None = None) -> dict[str, Any]:
     """Work on the action until it is over, waits, or `seconds` have passed; then another task goes on with it.
 
-    One worker at a time: the claim is a lease on the database's clock. An outage of a database raises, and the task
-    comes again.
+    One worker at a time: the claim is a lease on the database's clock. An outage of a database raises, and so does an
+    action in another's hands (outbox.InTurn), for they may be dead: the task comes again.
     """
     seconds = settings.Q_CLUSTER["timeout"] / 2 if seconds is None else seconds
     action = OperatorAction.objects.claim(action_id, timedelta(seconds=settings.Q_CLUSTER["timeout"]))
     if action is None:
-        return {"skipped": "finished, or in other hands"}
+        if OperatorAction.objects.open().filter(pk=action_id).exists():
+            raise outbox.InTurn(f"Operator action {action_id} is in other hands")
+        return {"skipped": "finished"}
     give_up_at = time.monotonic() + seconds
     try:
         while not (step := _step(action)).is_over:
@@ -92,11 +93,14 @@ def perform(action_id: int, *, seconds: float | None = None) -> dict[str, Any]:
 
 
 def resume() -> dict[str, int]:
-    """Look again after actions that wait for what they sent first; run by a schedule each minute."""
-    waiting = list(OperatorAction.objects.to_resume(timedelta(seconds=20))[:100])
+    """Promise anew what no entry promises: actions that wait for what they sent first, or were left standing.
+
+    Run by a schedule each minute.
+    """
+    idle = list(OperatorAction.objects.to_resume(timedelta(seconds=20))[:100])
     with transaction.atomic(using="default"):
         step = f"look {clock.now():%Y-%m-%d %H:%M}"
-        entries = [(action.promise_key(step), (action.pk,)) for action in waiting]
+        entries = [(action.promise_key(step), (action.pk,)) for action in idle]
         return {"resumed": outbox.enqueue_many(TASK, entries)}
 
 

@@ -39,7 +39,7 @@ PAGE = 50
 
 NEVER_ENDS = "Every run was cut by TASK_TIMEOUT_SECONDS, or ended its worker."
 _uncounted: list[int] = []
-"""Entries with a counted run that an outage ended, for as long as `default` cannot take note of it."""
+"""Entries with a counted run that ended through no fault, for as long as `default` cannot take note of it."""
 
 _relayer = BoundedCaller("outbox-relay")
 _rest_until = 0.0
@@ -47,7 +47,7 @@ _is_silent = ContextVar("outbox_is_silent", default=False)
 
 
 class InTurn(Exception):
-    """An entry's last run must wait for that of another; the task comes again."""
+    """A run must wait until another is over: the entry stays open, its task comes again, and no attempt is counted."""
 
 
 def enqueue(task: str, *args: Any, key: uuid.UUID | None = None) -> bool:
@@ -134,11 +134,11 @@ def sweep() -> dict[str, int]:
 def perform(*keys: str) -> dict[str, Any]:
     """Run the tasks of the entries: what django-q2 calls. At least once; a done entry is left alone.
 
-    An outage of a database raises, and django-q2 tries again without end. A database that has kept the task waiting for
-    most of its time-out is away. A fault of a task's own raises too, after the other entries had their turn, until it
-    has happened TASK_MAX_ATTEMPTS times: then its entry is given up, visibly, with its last error. So is one whose runs
-    never ended, in as many as came later than a task may take (`_is_late`): it was cut by its time-out, or ended its
-    worker.
+    An outage of a database raises, as InTurn does, and django-q2 tries again without end. A database that has kept the
+    task waiting for most of its time-out is away. A fault of a task's own raises too, after the other entries had their
+    turn, until it has happened TASK_MAX_ATTEMPTS times: then its entry is given up, visibly, with its last error. So is
+    one whose runs never ended, in as many as came later than a task may take (`_is_late`): it was cut by its time-out,
+    or ended its worker.
     """
     longest = settings.Q_CLUSTER["timeout"]
     try:
@@ -196,12 +196,12 @@ def _perform(key: str, *, is_first: bool) -> dict[str, Any]:
 
 @contextmanager
 def _counted(entry: Any) -> Iterator[None]:
-    """A run that is counted before it begins. The count of one that an outage ends is taken back."""
+    """A run that is counted before it begins. The count of one that is ended through no fault is taken back."""
     try:
         OutboxEntry.objects.filter(pk=entry.pk).update(attempts=F("attempts") + 1)
         yield
     except Exception as error:
-        if is_outage(error):
+        if _is_no_fault(error):
             _uncounted.append(entry.pk)
         raise
 
@@ -218,12 +218,16 @@ def _run(entry: Any) -> dict[str, Any]:
     try:
         result: dict[str, Any] = _function(entry.task)(*entry.args, event_key=entry.key)
     except Exception as error:
-        if is_outage(error) or not _give_up(entry, error):
+        if _is_no_fault(error) or not _give_up(entry, error):
             raise
         return {"failed": told(error)}
     OutboxEntry.objects.filter(pk=entry.pk).update(done_at=Now(), failed_at=None)
     logger.info("Task %s is done", entry.task)
     return result
+
+
+def _is_no_fault(error: Exception) -> bool:
+    return isinstance(error, InTurn) or is_outage(error)
 
 
 def _is_late() -> Any:

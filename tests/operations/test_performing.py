@@ -82,6 +82,21 @@ def ask(transactional_db):
     return ask
 
 
+@pytest.fixture
+def promise(transactional_db):
+    """The key of an outbox entry that works on an action."""
+
+    def promise(action, **values):
+        entry = OutboxEntry.objects.create(key=uuid.uuid4(), task="perform_operator_action", args=[action], **values)
+        return str(entry.key)
+
+    return promise
+
+
+def lose_the_lease():
+    OperatorAction.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))
+
+
 def state_of(action):
     return OperatorAction.objects.get(pk=action).state
 
@@ -233,10 +248,53 @@ def test_two_workers_do_not_work_on_one_action(group, ask):
     action = ask(Kind.PURGE_GROUP, group)
     OperatorAction.objects.claim(action, timedelta(minutes=1))
 
-    result = perform(action)
+    with pytest.raises(outbox.InTurn):
+        perform(action)
 
-    assert result == {"skipped": "finished, or in other hands"}
     assert left(group) == 20
+
+
+def test_a_task_that_finds_the_action_in_other_hands_comes_back_when_they_have_died(group, ask, promise):
+    action = ask(Kind.PURGE_GROUP, group)
+    entry = promise(action)
+    OperatorAction.objects.claim(action, timedelta(minutes=1))
+
+    with pytest.raises(outbox.InTurn):
+        outbox.perform(entry)
+    lose_the_lease()
+    outbox.perform(entry)
+
+    assert (state_of(action), left(group)) == (State.DONE, 0)
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.RUNNING, State.WAITING])
+def test_an_action_left_by_a_dead_worker_and_promised_by_no_entry_is_resumed_by_the_schedule(group, ask, state):
+    action = ask(Kind.PURGE_GROUP, group)
+    OperatorAction.objects.update(state=state, looked_at=timezone.now() - timedelta(minutes=1))
+    lose_the_lease()
+
+    resumed = performing.resume()
+    outbox.perform(str(OutboxEntry.objects.get(task="perform_operator_action").key))
+
+    assert resumed == {"resumed": 1}
+    assert (state_of(action), left(group)) == (State.DONE, 0)
+
+
+def test_an_action_in_a_living_workers_hands_is_not_resumed(group, ask):
+    action = ask(Kind.PURGE_GROUP, group)
+    OperatorAction.objects.claim(action, timedelta(minutes=1))
+
+    assert performing.resume() == {"resumed": 0}
+
+
+@pytest.mark.parametrize("of_entry", [{}, {"failed_at": timezone.now()}], ids=["open", "given up"])
+def test_an_action_whose_entry_comes_again_or_waits_for_an_operator_is_not_promised_twice(
+    group, ask, promise, of_entry
+):
+    promise(ask(Kind.PURGE_GROUP, group), **of_entry)
+    lose_the_lease()
+
+    assert performing.resume() == {"resumed": 0}
 
 
 def test_an_action_whose_worker_died_is_taken_up_when_its_lease_is_over(group, ask):

@@ -6,6 +6,7 @@ import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
+from operations import performing
 from operations.facts import ledger, outbox, queues
 from operations.facts.reading import read
 from stega.pgque import client
@@ -70,3 +71,12 @@ def test_no_fact_reads_a_table_of_history_from_end_to_end(history, source):
     statements = [each["sql"] for each in captured if "select" in each["sql"].lower()]
     whole = set().union(*(scanned_whole(question.alias, sql) for sql in statements))
     assert whole & {"notifications_delivery", "stega_outboxentry", "dead_letter"} == set()
+
+
+def test_resuming_what_was_left_reads_no_table_of_history_from_end_to_end(history):
+    with CaptureQueriesContext(connections["default"]) as captured:
+        performing.resume()
+
+    statements = [each["sql"] for each in captured if "operations_operatoraction" in each["sql"]]
+    assert statements
+    assert set().union(*(scanned_whole("default", sql) for sql in statements)) & {"stega_outboxentry"} == set()

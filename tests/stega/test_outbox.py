@@ -38,6 +38,10 @@ def fail(*args, event_key):
     raise ValueError("bad \x00 \ud83d")
 
 
+def find_it_in_other_hands(*args, event_key):
+    raise outbox.InTurn
+
+
 def end_the_worker(*args, event_key):
     raise SystemExit
 
@@ -90,6 +94,7 @@ def end_the_session(*args, event_key):
 def tasks(settings, monkeypatch):
     names = ("note", "fail", "end_the_worker", "lose_the_database", "meet_a_read_only_server")
     names += ("publish", "wait_in", "count_products", "make_default_hang", "end_the_session", "look_at_locks")
+    names += ("find_it_in_other_hands",)
     settings.TASKS = django_settings.TASKS | {name: f"{__name__}.{name}" for name in names}
     settings.OUTBOX_FAST_PATH_SECONDS = 0
     monkeypatch.setattr(outbox, "_rest_until", 0.0)
@@ -503,11 +508,21 @@ def test_after_a_last_run_the_next_entry_has_its_turn(late):
     assert is_free
 
 
-@pytest.mark.parametrize(("task", "counted"), [("lose_the_database", 0), ("fail", 1)])
+def test_a_task_that_must_wait_for_another_comes_again_and_no_attempt_is_counted(entry):
+    OutboxEntry.objects.update(task="find_it_in_other_hands", attempts=4)
+
+    with pytest.raises(outbox.InTurn):
+        outbox.perform(str(entry.key))
+
+    entry.refresh_from_db()
+    assert (entry.attempts, entry.done_at, entry.failed_at) == (4, None, None)
+
+
+@pytest.mark.parametrize(("task", "counted"), [("lose_the_database", 0), ("find_it_in_other_hands", 0), ("fail", 1)])
 def test_a_late_run_that_fails_is_counted_as_any_other(entry, task, counted):
     OutboxEntry.objects.update(task=task, relayed_at=timezone.now() - timedelta(minutes=5))
 
-    with pytest.raises((OperationalError, ValueError)):
+    with pytest.raises((OperationalError, outbox.InTurn, ValueError)):
         outbox.perform(str(entry.key))
 
     entry.refresh_from_db()
