@@ -4,6 +4,7 @@ The work is a task's: nobody waits for it, it survives every outage, and done tw
 `operations.performing`.
 """
 
+import json
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -39,12 +40,13 @@ def request(
     """Record what the operator asks for and promise that it is done; both or neither.
 
     `extent` is what a count of this moment found. `key` comes with the confirmed form, so that sending it twice asks
-    once. Raises PermissionDenied, Gone, NotPromised, TakenAlready with the action that is there, and ValueError for a
-    target that names nothing.
+    once; with another kind or target it is another key. Raises PermissionDenied, Gone, NotPromised, TakenAlready with
+    the action that is there, and ValueError for a target that names nothing.
     """
     if not actor.has_perm("operations.operate_console"):
         raise PermissionDenied
     target = TARGETS[kind].named(target)
+    key = key_of(kind, target, key)
     taken = OperatorAction.objects.filter(key=key).first()
     if taken:
         raise TakenAlready(taken)
@@ -67,6 +69,11 @@ def request(
         raise TakenAlready(_taken(kind, target, key)) from None
     action.refresh_from_db()
     return action
+
+
+def key_of(kind: Kind, target: Mapping[str, str], form_key: uuid.UUID) -> uuid.UUID:
+    """The key of an action: the form's key, for this kind and target alone."""
+    return uuid.uuid5(form_key, f"{kind.value} {json.dumps(target, sort_keys=True)}")
 
 
 def _taken(kind: Kind, target: Mapping[str, str], key: uuid.UUID) -> OperatorAction:

@@ -22,8 +22,8 @@ TASK = "perform_operator_action"
 REASON_LENGTH = 500
 
 _PROMISES = uuid.UUID("1c0d5a52-9f0b-4a39-8a6e-5d8b1f6f3b77")
-"""Begins the keys of outbox entries of actions. An action's own key comes from a browser and may be anybody's choice:
-that of an event to come must not find its place in the outbox taken.
+"""Begins the keys of outbox entries of actions. An action's own key is made of one that a browser sent: no key of an
+event to come may find its place in the outbox taken.
 """
 
 

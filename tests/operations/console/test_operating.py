@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django_q.models import Schedule
 
+from operations import actions
 from operations.models import Kind, OperatorAction, State
 from operations.performing import perform
 from stega import outbox, schedules
@@ -121,6 +122,20 @@ def test_an_answer_sent_twice_asks_once(browser, targets, kind):
 
     assert OperatorAction.objects.count() == 1
     assert answers[0]["Location"] == answers[1]["Location"]
+
+
+def test_the_answer_to_another_question_is_not_taken_for_the_first_ones(browser, targets):
+    """Which sends the same key: a form may be filled in by a program, or by somebody who means harm."""
+    key = uuid.uuid4()
+    (letter, _), (schedule, _) = targets[Kind.PURGE_LETTER], targets[Kind.RUN_SCHEDULE]
+    other_schedule = {"name": "outbox pruning"}
+    asked = [(Kind.PURGE_LETTER, letter), (Kind.RUN_SCHEDULE, schedule), (Kind.RUN_SCHEDULE, other_schedule)]
+
+    for kind, target in asked * 2:
+        browser.post(address(kind, target), {"reason": REASON, "key": key})
+
+    recorded = OperatorAction.objects.order_by("pk").values_list("kind", "target")
+    assert list(recorded) == [(kind, {name: str(value) for name, value in target.items()}) for kind, target in asked]
 
 
 @each_kind
@@ -278,14 +293,15 @@ def test_an_action_cannot_take_the_place_of_a_promise_to_come(browser, targets):
     with transaction.atomic(using="default"):
         is_promised = outbox.enqueue("send_welcome_notification", 1, key=key)
 
-    assert OperatorAction.objects.get().key == key
+    assert OperatorAction.objects.exists()
     assert is_promised
 
 
 def test_an_action_that_the_outbox_does_not_take_is_not_recorded(browser, targets):
     target, _count = targets[Kind.RUN_SCHEDULE]
     key = uuid.uuid4()
-    OutboxEntry.objects.create(key=OperatorAction(key=key).promise_key(), task="x")
+    own_key = actions.key_of(Kind.RUN_SCHEDULE, target, key)
+    OutboxEntry.objects.create(key=OperatorAction(key=own_key).promise_key(), task="x")
 
     response = browser.post(address(Kind.RUN_SCHEDULE, target), {"reason": REASON, "key": key}, follow=True)
 
