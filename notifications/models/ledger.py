@@ -164,9 +164,10 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         )
 
     def _settle(self, claim: Claim, state: State, reason: str = "", detail: str = "") -> None:
-        """Write the end of a claim, also when a crash of the server took its row back.
+        """Write the end of a claim, also when a crash of the server took its row back, or the row to an earlier state.
 
-        Raw, since every mail comes by and the ORM takes longer than the database.
+        Such a row is open with fewer attempts and an earlier moment than the claim's; who has claimed it since gave it
+        a later moment. Raw, since every mail comes by and the ORM takes longer than the database.
         """
         statement = """
             insert into notifications_delivery as d
@@ -177,9 +178,13 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
                  case when %(is_sent)s then statement_timestamp() end)
             on conflict (event_key, channel, recipient) do update
             set state = excluded.state, sent_at = excluded.sent_at, reason = excluded.reason,
-                detail = excluded.detail, retry_at = null, slot_at = null
+                detail = excluded.detail, retry_at = null, slot_at = null,
+                attempts = greatest(d.attempts, excluded.attempts),
+                claimed_at = greatest(d.claimed_at, excluded.claimed_at)
             where (excluded.state = 'sent' and d.state <> 'sent')
                or (d.state = 'sending' and d.attempts = excluded.attempts and d.claimed_at = excluded.claimed_at)
+               or (d.state in ('pending', 'sending', 'given_up')
+                   and d.attempts < excluded.attempts and d.claimed_at < excluded.claimed_at)
         """
         values = _identity(claim.notice) | {
             "state": state,

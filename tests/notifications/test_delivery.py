@@ -265,6 +265,56 @@ def test_who_claims_anew_what_a_crash_took_back_is_not_overruled_by_the_former_c
     assert row().state == State.SENDING
 
 
+def claim_taken_back(settings, earlier):
+    """A second claim of user 1's notice whose row a crash of the server took back to its `earlier` state."""
+    first = claim()
+    if earlier == State.PENDING:
+        Delivery.objects.settle_pending(first, "busy", "", None)
+    if earlier == State.GIVEN_UP:
+        Delivery.objects.settle_given_up(first, "too old", "")
+    age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
+    before = Delivery.objects.values().get()
+    lost = claim()
+    Delivery.objects.update(**before)
+    return lost
+
+
+@pytest.mark.parametrize("earlier", [State.PENDING, State.SENDING, State.GIVEN_UP])
+@pytest.mark.parametrize(
+    ("settle", "words", "state"),
+    [
+        ("settle_sent", (), State.SENT),
+        ("settle_failed", ("refused", ""), State.FAILED),
+        ("settle_given_up", ("older yet", ""), State.GIVEN_UP),
+    ],
+)
+def test_the_end_of_a_later_claim_that_a_crash_took_back_is_written(settings, earlier, settle, words, state):
+    lost = claim_taken_back(settings, earlier)
+
+    getattr(Delivery.objects, settle)(lost, *words)
+
+    assert (row().state, row().reason) == (state, "".join(words))
+    assert (row().attempts, row().claimed_at) == (2, lost.claimed_at)
+
+
+def test_who_has_claimed_since_what_a_crash_took_back_and_waits_is_not_overruled_by_the_former_claims_failure(settings):
+    lost = claim_taken_back(settings, State.PENDING)
+    Delivery.objects.postpone(claim(), "paced", Admission(5.0))
+
+    Delivery.objects.settle_failed(lost, "refused", "")
+
+    assert (row().state, row().attempts) == (State.PENDING, 1)
+
+
+def test_what_the_sender_before_told_is_not_overruled_by_the_failure_of_a_claim_that_a_crash_took_back(settings):
+    lost = claim_taken_back(settings, State.SENDING)
+    Delivery.objects.update(state=State.SENT)
+
+    Delivery.objects.settle_failed(lost, "refused", "")
+
+    assert row().state == State.SENT
+
+
 def test_what_went_out_before_a_crash_took_the_claim_back_is_not_sent_again(mailbox):
     lost = claim()
     Delivery.objects.all().delete()
