@@ -46,7 +46,7 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
     """
     with transaction.atomic(durable=True):
         pass  # Refuses to be inside a transaction of the caller's, whose claims nobody would see; costs no query.
-    _write_down_sent()
+    write_down_sent()
     outcomes: list[Exception] = []
     ordered = sorted(notices, key=lambda notice: not notice.skip)
     for notice in ordered:
@@ -63,8 +63,11 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
         raise min(outcomes, key=_urgency)
 
 
-def _write_down_sent() -> None:
-    """Settle what went out; what a lost database does not take stays for the next call."""
+def write_down_sent() -> None:
+    """Settle what went out; what a lost database does not take stays for the next call, and its error is raised.
+
+    To be called soon after an outage: who gets the notice meanwhile cannot know, and sends it again (same Message-ID).
+    """
     with suppress(IndexError):
         while True:
             claim = _sent.popleft()
@@ -145,7 +148,7 @@ class _Attempt:
             raise
         else:
             _sent.append(self.claim)
-            _write_down_sent()
+            write_down_sent()
             Circuit.objects.record_success(line, admission)
             logger.info("Told %s %s", self, self.message_id)
 

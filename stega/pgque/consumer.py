@@ -5,14 +5,14 @@ import logging
 import random
 import socket
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from os import getpid
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, InterfaceError, transaction
 
 from stega import logs
 from stega.models import MessageInHand
@@ -73,6 +73,9 @@ class Consumer(Process):
     times: one leads, the others stand by. With `group=True` every instance is a member of the cooperative group `name`
     and takes batches of its own; a member silent for `dead_interval` loses its batch to another, and its late ack then
     finishes nothing.
+
+    `catch_up` writes down what the handlers could not during an outage. It is called at the start, once the databases
+    may be back, whether this instance leads or not, and at the end; it may raise as they do.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Consumer(Process):
         dead_interval: float | None = None,
         interval: float | None = None,
         page: int | None = None,
+        catch_up: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(interval=interval or settings.CONSUMER_POLL_SECONDS)
         self.name = name
@@ -94,6 +98,7 @@ class Consumer(Process):
         self.member = self.instance if group else None
         self.dead_interval = timedelta(seconds=dead_interval or settings.SLA_DEAD_INTERVAL_SECONDS)
         self.page = page or settings.CONSUMER_PAGE_SIZE
+        self.catch_up = catch_up
         self.handled = 0
         self._leadership = Leadership(f"consumer {self.queue} {name}")
         self._term = 0
@@ -107,6 +112,7 @@ class Consumer(Process):
         return f"queue {self.queue}, {role}, poll {self.interval:g} s"
 
     def setup(self) -> None:
+        self.catch_up()
         if self.member:
             client.subscribe_subconsumer(self.queue, self.name, self.member)
             self._toucher = self._toucher or self._start_toucher(self.member)
@@ -121,6 +127,8 @@ class Consumer(Process):
         if self._toucher:
             self._toucher.end()
             self._toucher = None
+        with suppress(DatabaseError, InterfaceError):
+            self.catch_up()
         if self.member:
             client.unsubscribe_subconsumer(self.queue, self.name, self.member)
 

@@ -2,10 +2,13 @@ import uuid
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 
 from accounts.models import Role, User
-from notifications.models import Delivery
+from notifications.delivery import deliver
+from notifications.models import Delivery, DeliveryQuerySet, State
 from stega.pgque import catalogue, client
+from tests.notifications.test_delivery import mail_to
 from tests.notifications.test_messages import PAYLOADS
 from tests.support.event_log import tick
 
@@ -76,6 +79,28 @@ def test_the_same_fact_published_twice_is_told_once(subscribed, people, mailbox)
 
     assert len(mailbox.received) == 1
     assert Delivery.objects.count() == 1
+
+
+@pytest.fixture
+def sent_and_not_written_down(mailbox, monkeypatch):
+    """What this process told while it lost the database."""
+
+    def lost(ledger, claim):
+        raise OperationalError("server closed the connection")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(DeliveryQuerySet, "settle_sent", lost)
+        with pytest.raises(OperationalError):
+            deliver([mail_to(1)])
+
+
+@pytest.mark.parametrize("command", ["notification_worker", "sla_breach_worker"])
+def test_a_worker_with_nothing_to_do_writes_down_what_it_told_before_it_lost_the_database(
+    subscribed, sent_and_not_written_down, command
+):
+    call_command(command, "--once")
+
+    assert Delivery.objects.get().state == State.SENT
 
 
 @pytest.mark.parametrize("command", ["notification_worker", "sla_breach_worker"])

@@ -1,5 +1,6 @@
 from typing import Any
 
+from notifications.delivery import write_down_sent
 from notifications.handlers import handlers_of
 from stega.command import ConsumerCommand
 from stega.pgque.catalogue import NOTIFICATION_WORKER
@@ -15,5 +16,5 @@ class Command(ConsumerCommand):
 
     def handle(self, *, interval: float, once: bool, **options: Any) -> None:
         handlers = handlers_of(NOTIFICATION_WORKER, stopping=lambda: consumer.stopping)
-        consumer = Consumer(NOTIFICATION_WORKER, handlers, interval=interval)
+        consumer = Consumer(NOTIFICATION_WORKER, handlers, interval=interval, catch_up=write_down_sent)
         self.run_process(consumer, once=once)

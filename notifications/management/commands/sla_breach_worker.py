@@ -3,6 +3,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
+from notifications.delivery import write_down_sent
 from notifications.handlers import handlers_of
 from stega.command import ConsumerCommand, add_seconds
 from stega.pgque.catalogue import SLA_BREACH_DISPATCHER
@@ -23,5 +24,12 @@ class Command(ConsumerCommand):
 
     def handle(self, *, interval: float, dead_interval: float, once: bool, **options: Any) -> None:
         handlers = handlers_of(SLA_BREACH_DISPATCHER, stopping=lambda: consumer.stopping)
-        consumer = Consumer(SLA_BREACH_DISPATCHER, handlers, group=True, dead_interval=dead_interval, interval=interval)
+        consumer = Consumer(
+            SLA_BREACH_DISPATCHER,
+            handlers,
+            group=True,
+            dead_interval=dead_interval,
+            interval=interval,
+            catch_up=write_down_sent,
+        )
         self.run_process(consumer, once=once)

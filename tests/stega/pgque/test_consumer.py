@@ -260,6 +260,16 @@ def _raise(error):
     raise error
 
 
+def _each_of(script):
+    """A function that does the next of the list at each call: returns it, or raises it."""
+
+    def do_next():
+        do = script.pop(0)
+        return _raise(do) if isinstance(do, Exception) else do
+
+    return do_next
+
+
 def test_a_failing_nack_leaves_the_batch_unacked(queue, consumer, recorder, monkeypatch):
     recorder.raising = {2: [RetryLater("busy")]}
     send(queue, 1, 2, 3)
@@ -295,6 +305,43 @@ def test_a_stop_leaves_the_rest_of_the_batch_for_the_next_start(queue, consumer,
 
     assert len(seen_by_the_first) == 1
     assert recorder.users == [1, 2, 3]
+
+
+def test_after_an_outage_it_catches_up_though_another_leads_by_then(queue, consumer, monkeypatch):
+    caught_up = []
+    consumer.catch_up = lambda: caught_up.append(len(waits))
+    waits = []
+    monkeypatch.setattr(consumer, "wait", lambda seconds: (waits.append(seconds), len(waits) == 2 and consumer.stop()))
+    monkeypatch.setattr(consumer._leadership, "held", _each_of([OperationalError("gone"), False, False]))
+
+    consumer.run()
+
+    assert caught_up == [0, 1, 2]
+
+
+def test_an_outage_that_hinders_catching_up_is_waited_out(queue, consumer, recorder, monkeypatch):
+    outage = OperationalError("gone")
+    answers = [None, outage, None, None]
+    consumer.catch_up = _each_of(answers)
+    monkeypatch.setattr(consumer, "wait", lambda seconds: recorder.users and consumer.stop())
+    monkeypatch.setattr(consumer._leadership, "held", _each_of([outage, True, True, True]))
+    send(queue, 1)
+
+    consumer.run()
+
+    assert (recorder.users, answers) == ([1], [])
+
+
+def test_a_member_that_cannot_catch_up_at_its_end_leaves_its_group_all_the_same(queue, recorder):
+    client.subscribe(queue, catalogue.SLA_BREACH_DISPATCHER)
+    answers = [None, OperationalError("gone")]
+    member = Consumer(catalogue.SLA_BREACH_DISPATCHER, {}, group=True, catch_up=_each_of(answers))
+
+    member.run(until_idle=True)
+
+    joined = {row["consumer_name"] for row in client.consumer_info() if row["queue_name"] == queue}
+    assert f"{catalogue.SLA_BREACH_DISPATCHER}.{member.member}" not in joined
+    assert answers == []
 
 
 @pytest.fixture
