@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from stega.fields import Text
-from stega.models import OutboxEntry
+from stega.models import OutboxEntry, OutboxQuerySet
 
 TASK = "perform_operator_action"
 REASON_LENGTH = 500
@@ -36,6 +36,8 @@ class Kind(models.TextChoices):
     PURGE_GROUP = "purge_group", _("delete a group of dead letters")
     RETRY_ENTRY = "retry_entry", _("try an outbox entry again")
     RETRY_ENTRIES = "retry_entries", _("try all given-up outbox entries again")
+    SETTLE_ENTRY = "settle_entry", _("let a given-up outbox entry be")
+    SETTLE_ENTRIES = "settle_entries", _("let all given-up outbox entries be")
     RUN_SCHEDULE = "run_schedule", _("run a schedule now")
 
 
@@ -66,10 +68,21 @@ class ActionQuerySet(models.QuerySet["OperatorAction"]):
 
         An entry that is open comes again by itself; one that was given up is for an operator to decide about.
         """
-        promise = Func(OuterRef("pk"), function="jsonb_build_array", output_field=models.JSONField())
-        promises = OutboxEntry.objects.filter(task=TASK, args=promise)
         is_idle = Q(looked_at=None) | Q(looked_at__lt=Now() - idle_for)
-        return self.free().filter(is_idle, ~Exists(promises.open()), ~Exists(promises.given_up()))
+        return self._unpromised().filter(is_idle)
+
+    def let_be(self) -> ActionQuerySet:
+        """Those in nobody's hands whose outbox entry an operator let be: nothing will come back to them."""
+        return self._unpromised().filter(Exists(_promises().let_be()))
+
+    def _unpromised(self) -> ActionQuerySet:
+        return self.free().filter(~Exists(_promises().open()), ~Exists(_promises().given_up()))
+
+
+def _promises() -> OutboxQuerySet:
+    """The outbox entries of the action that the outer query is about."""
+    promise = Func(OuterRef("pk"), function="jsonb_build_array", output_field=models.JSONField())
+    return OutboxEntry.objects.filter(task=TASK, args=promise)
 
 
 class OperatorAction(models.Model):

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 from django_q.models import Schedule
@@ -45,6 +45,7 @@ FAILED_AGAIN = gettext_noop("The first one failed again, so the others were left
 FAILS_STILL = gettext_noop("Some failed again in the same way, so the rest was left alone")
 WAITS_AGAIN = gettext_noop("The first one failed again and waits for its next try, so the others were left alone")
 NOT_TAKEN = gettext_noop("The consumer did not take the first one in time, so the others were left alone")
+LET_BE = gettext_noop("Its own outbox entry was given up, and an operator let it be")
 REFUSED = gettext_noop("The database refused")
 
 
@@ -95,8 +96,9 @@ def perform(action_id: int, *, seconds: float | None = None) -> dict[str, Any]:
 def resume() -> dict[str, int]:
     """Promise anew what no entry promises: actions that wait for what they sent first, or were left standing.
 
-    Run by a schedule each minute.
+    Run by a schedule each minute. An action whose own entry an operator let be is over instead.
     """
+    OperatorAction.objects.let_be().update(state=State.STOPPED, outcome=LET_BE, looked_at=Now(), finished_at=Now())
     idle = list(OperatorAction.objects.to_resume(timedelta(seconds=20))[:100])
     with transaction.atomic(using="default"):
         step = f"look {clock.now():%Y-%m-%d %H:%M}"
@@ -169,13 +171,27 @@ def _look_after_probe(action: OperatorAction, group: GroupKey) -> Step:
 
 
 def _retry_entry(action: OperatorAction) -> Step:
-    entries = OutboxEntry.objects.filter(key=action.target["key"])
-    return _once(OutboxEntry.objects.reopen(entries.values("pk")))
+    return _once(OutboxEntry.objects.reopen(_entry(action)))
 
 
 def _retry_entries(action: OperatorAction) -> Step:
-    oldest = OutboxEntry.objects.given_up().filter(pk__lte=action.up_to).order_by("pk")[:BATCH]
-    return _batch(action, OutboxEntry.objects.reopen(oldest.values("pk")))
+    return _batch(action, OutboxEntry.objects.reopen(_oldest_given_up(action)))
+
+
+def _settle_entry(action: OperatorAction) -> Step:
+    return _once(OutboxEntry.objects.settle(_entry(action)))
+
+
+def _settle_entries(action: OperatorAction) -> Step:
+    return _batch(action, OutboxEntry.objects.settle(_oldest_given_up(action)))
+
+
+def _entry(action: OperatorAction) -> QuerySet[OutboxEntry, Any]:
+    return OutboxEntry.objects.filter(key=action.target["key"]).values("pk")
+
+
+def _oldest_given_up(action: OperatorAction) -> QuerySet[OutboxEntry, Any]:
+    return OutboxEntry.objects.given_up().filter(pk__lte=action.up_to).order_by("pk").values("pk")[:BATCH]
 
 
 def _run_schedule(action: OperatorAction) -> Step:
@@ -189,6 +205,8 @@ _STEPS: Mapping[Kind, Callable[[OperatorAction], Step]] = {
     Kind.PURGE_GROUP: _purge_group,
     Kind.RETRY_ENTRY: _retry_entry,
     Kind.RETRY_ENTRIES: _retry_entries,
+    Kind.SETTLE_ENTRY: _settle_entry,
+    Kind.SETTLE_ENTRIES: _settle_entries,
     Kind.RUN_SCHEDULE: _run_schedule,
 }
 

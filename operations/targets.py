@@ -90,13 +90,17 @@ def _count_schedule(target: Mapping[str, str], up_to: int | None) -> Extent:
 
 _LETTER = Target({"id": _number}, "events", _count_letter)
 _GROUP = Target(dict.fromkeys(("queue", "consumer", "type", "cause"), _name), "events", _count_group)
+_ENTRY = Target({"key": _key}, "default", _count_entry)
+_ENTRIES = Target({}, "default", _count_entries)
 
 TARGETS: Mapping[Kind, Target] = {
     Kind.REPLAY_LETTER: _LETTER,
     Kind.REPLAY_GROUP: _GROUP,
     Kind.PURGE_LETTER: _LETTER,
     Kind.PURGE_GROUP: _GROUP,
-    Kind.RETRY_ENTRY: Target({"key": _key}, "default", _count_entry),
-    Kind.RETRY_ENTRIES: Target({}, "default", _count_entries),
+    Kind.RETRY_ENTRY: _ENTRY,
+    Kind.RETRY_ENTRIES: _ENTRIES,
+    Kind.SETTLE_ENTRY: _ENTRY,
+    Kind.SETTLE_ENTRIES: _ENTRIES,
     Kind.RUN_SCHEDULE: Target({"name": _name}, "jobs", _count_schedule),
 }

@@ -150,7 +150,7 @@ def _shared_tasks(entry: OutboxEntry) -> list[Task]:
 
     Their names tell how many entries they had, and not which.
     """
-    over_at = entry.done_at or entry.failed_at
+    over_at = entry.failed_at or entry.done_at
     shared = Task.objects.filter(name__startswith=f"{entry.task} of ").defer("kwargs", "result")
     failed = shared.filter(success=False, stopped__gte=entry.created_at - LEEWAY)
     if over_at is None:

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from stega.models import OutboxEntry
 from stega.read_only import RecordAdmin
@@ -16,8 +17,9 @@ class State(admin.SimpleListFilter):
     parameter_name = "state"
     states: ClassVar[dict[str, tuple[Any, dict[str, Any]]]] = {
         "open": (_("open"), {"done_at": None, "failed_at": None}),
-        "done": (_("done"), {"done_at__isnull": False}),
-        "failed": (_("given up"), {"failed_at__isnull": False}),
+        "done": (_("done"), {"done_at__isnull": False, "failed_at": None}),
+        "let_be": (pgettext_lazy("outbox entry", "let be"), {"done_at__isnull": False, "failed_at__isnull": False}),
+        "failed": (_("given up"), {"failed_at__isnull": False, "done_at": None}),
     }
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
@@ -30,7 +32,7 @@ class State(admin.SimpleListFilter):
 
 @admin.register(OutboxEntry)
 class OutboxEntryAdmin(RecordAdmin):
-    """The outbox is a record of promises: what was given up is tried again in the console, which records it."""
+    """The outbox is a record of promises: the console lets what was given up run again or be, and records it."""
 
     list_display = ("created_at", "task", "key", "relayed_at", "done_at", "failed_at", "attempts")
     list_filter = (State, "task")

@@ -47,7 +47,12 @@ class OutboxQuerySet(models.QuerySet["OutboxEntry"]):
         return self.filter(done_at=None, failed_at=None)
 
     def given_up(self) -> OutboxQuerySet:
-        return self.filter(failed_at__isnull=False)
+        """Those an operator has to decide about. Let be, an entry has an end beside its failure."""
+        return self.filter(failed_at__isnull=False, done_at=None)
+
+    def let_be(self) -> OutboxQuerySet:
+        """Given up, and settled so by an operator: never run again, and pruned as if done."""
+        return self.filter(failed_at__isnull=False, done_at__isnull=False)
 
     def reopen(self, entries: models.QuerySet[Any, Any]) -> int:
         """Give those of the entries that were given up another TASK_MAX_ATTEMPTS runs; the sweep relays them."""
@@ -56,6 +61,10 @@ class OutboxQuerySet(models.QuerySet["OutboxEntry"]):
             .filter(pk__in=entries)
             .update(failed_at=None, relayed_at=None, attempts=0, reopened_at=Now())
         )
+
+    def settle(self, entries: models.QuerySet[Any, Any]) -> int:
+        """Let those of the entries be that were given up."""
+        return self.given_up().filter(pk__in=entries).update(done_at=Now())
 
     def oldest(self) -> datetime | None:
         """Since when the entry waits that has waited longest: since it was written, or let run again."""
@@ -105,12 +114,20 @@ class OutboxEntry(models.Model):
             ),
             # stega.outbox.prune(): the oldest done entries
             models.Index(fields=["done_at"], name="outbox_done", condition=Q(done_at__isnull=False)),
-            # the operators' list of what was given up, newest first
+            # the operators' list of what was given up, newest first; and of that what they let be
             models.Index(fields=["-failed_at"], name="outbox_given_up", condition=Q(failed_at__isnull=False)),
         ]
 
     def __str__(self) -> str:
         return f"{self.task} {self.key}"
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.failed_at is not None and self.done_at is None
+
+    @property
+    def is_let_be(self) -> bool:
+        return self.failed_at is not None and self.done_at is not None
 
 
 class InHandQuerySet(models.QuerySet["MessageInHand"]):

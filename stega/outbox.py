@@ -167,7 +167,7 @@ def _perform_each(keys: Sequence[str]) -> dict[str, Any]:
 
 
 def prune(days: int = 30) -> dict[str, int]:
-    """Delete entries done more than `days` ago; run by a schedule each day. Open and failed ones stay."""
+    """Delete entries done or let be more than `days` ago; run by a schedule each day. Open and given-up ones stay."""
     pruned, _ = OutboxEntry.objects.filter(done_at__lt=Now() - timedelta(days=days)).delete()
     return {"pruned": pruned}
 

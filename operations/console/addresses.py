@@ -16,6 +16,8 @@ _LISTS: Mapping[str, str] = {
     Kind.PURGE_GROUP: "operations:dead_letters",
     Kind.RETRY_ENTRY: "operations:outbox",
     Kind.RETRY_ENTRIES: "operations:outbox",
+    Kind.SETTLE_ENTRY: "operations:outbox",
+    Kind.SETTLE_ENTRIES: "operations:outbox",
     Kind.RUN_SCHEDULE: "operations:tasks",
 }
 
@@ -61,6 +63,6 @@ def subject_address(kind: Kind | str, target: Mapping[str, str]) -> str:
         return reverse("operations:dead_letter", args=[target["id"]])
     if kind in (Kind.REPLAY_GROUP, Kind.PURGE_GROUP):
         return f"{reverse('operations:dead_letter_group')}?{urlencode(target)}"
-    if kind == Kind.RETRY_ENTRY:
+    if kind in (Kind.RETRY_ENTRY, Kind.SETTLE_ENTRY):
         return reverse("operations:event", args=[target["key"]])
     return reverse(_LISTS[kind])

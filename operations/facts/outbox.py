@@ -29,7 +29,7 @@ def _ask() -> Outbox:
     now = clock.now("default")
     entries = OutboxEntry.objects.open()
     unrelayed = entries.filter(relayed_at=None)
-    given_up = OutboxEntry.objects.filter(failed_at__isnull=False)
+    given_up = OutboxEntry.objects.given_up()
     return Outbox(
         at=now,
         open=entries[:COUNT_LIMIT].count(),

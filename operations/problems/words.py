@@ -237,7 +237,7 @@ TASK_GIVEN_UP = Words(
     Name.TASK_GIVEN_UP,
     _WARNING,
     gettext_noop("Outbox entries were given up after their last attempt: %(number)d."),
-    gettext_noop("Read their last errors in the console, mend the cause, then let them run again."),
+    gettext_noop("Read their last errors in the console, mend the cause, then let them run again; or let them be."),
 )
 
 _LINE_FAILS = gettext_noop("%(line)s has failed %(number)d times in a row: %(reason)s.")

@@ -128,6 +128,15 @@ def test_the_outbox_is_told_by_age():
     assert told.last_given_up_at == now
 
 
+def test_an_entry_that_was_let_be_is_not_told_as_given_up():
+    OutboxEntry.objects.create(key=f"{1:032d}", task="x", failed_at=timezone.now())
+    OutboxEntry.objects.settle(OutboxEntry.objects.values("pk"))
+
+    told = read(outbox.question()).value
+
+    assert (told.open, told.given_up, told.last_given_up_at) == (0, 0, None)
+
+
 def test_an_entry_that_is_tried_again_ages_from_then_on():
     now = timezone.now()
     old = OutboxEntry.objects.create(key=f"{1:032d}", task="x", relayed_at=now, failed_at=now)

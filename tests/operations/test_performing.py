@@ -297,6 +297,18 @@ def test_an_action_whose_entry_comes_again_or_waits_for_an_operator_is_not_promi
     assert performing.resume() == {"resumed": 0}
 
 
+def test_an_action_whose_own_entry_was_let_be_is_over_and_may_be_asked_for_again(group, ask, promise):
+    action = ask(Kind.PURGE_GROUP, group)
+    promise(action, failed_at=timezone.now(), done_at=timezone.now())
+    lose_the_lease()
+
+    resumed = performing.resume()
+
+    assert resumed == {"resumed": 0}
+    assert (state_of(action), OperatorAction.objects.get().outcome) == (State.STOPPED, performing.LET_BE)
+    assert state_of(ask(Kind.PURGE_GROUP, group)) == State.REQUESTED
+
+
 def test_an_action_whose_worker_died_is_taken_up_when_its_lease_is_over(group, ask):
     action = ask(Kind.PURGE_GROUP, group)
     OperatorAction.objects.claim(action, timedelta(seconds=-1))

@@ -52,6 +52,7 @@ def small_pages(monkeypatch):
         ("all", {}),
         ("given_up", {"failed_at": NOW}),
         ("done", {"done_at": NOW}),
+        ("done", {"done_at": NOW, "failed_at": NOW}),
     ],
 )
 def test_every_outbox_entry_of_a_state_is_on_one_page(state, fields):
@@ -61,6 +62,12 @@ def test_every_outbox_entry_of_a_state_is_on_one_page(state, fields):
 
     assert len(rows) == 5
     assert set(rows) == entries
+
+
+def test_an_entry_that_was_let_be_is_listed_as_given_up_no_more():
+    entry(failed_at=NOW, done_at=NOW)
+
+    assert records.outbox("given_up", "", "").rows == []
 
 
 def test_an_outbox_entry_is_found_by_its_key():

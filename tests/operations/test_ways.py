@@ -153,6 +153,15 @@ def test_a_run_that_did_several_entries_is_found_by_each_of_them(shared_run, end
     assert [(run.is_success, run.others) for run in runs] == [(False, 1)] + [(True, 2)] * (not is_open)
 
 
+def test_the_runs_of_an_entry_that_was_let_be_later_are_found(shared_run, monkeypatch):
+    monkeypatch.setattr(ways, "LEEWAY", timedelta(seconds=5))
+    OutboxEntry.objects.update(failed_at=timezone.now(), done_at=timezone.now() + timedelta(days=1))
+
+    runs = ways.way(KEY).tasks.value
+
+    assert [run.others for run in runs] == [1, 2]
+
+
 def test_what_the_outbox_relays_together_is_found(monkeypatch):
     """The name of the task is the outbox's own."""
     relayed = []

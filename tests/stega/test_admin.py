@@ -42,7 +42,7 @@ def test_every_list_opens(as_user, admin, customer, product, entry, model):
     assert response.status_code == 200
 
 
-@pytest.mark.parametrize("state", ["open", "done", "failed", "nonsense", ""])
+@pytest.mark.parametrize("state", ["open", "done", "let_be", "failed", "nonsense", ""])
 def test_the_outbox_is_filtered_by_state(as_user, admin, entry, state):
     response = as_user(admin).get(reverse("admin:stega_outboxentry_changelist"), {"state": state})
 

@@ -33,6 +33,10 @@ def address(kind, target):
     return f"{reverse('operations:act', args=[kind])}?{urlencode(target)}"
 
 
+def done_entries():
+    return f"{reverse('operations:outbox')}?state=done"
+
+
 def confirm(browser, where, reason=REASON):
     """Answer the question as a person does: with the hidden fields of the page."""
     fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
@@ -56,6 +60,8 @@ def targets(queue, letters, group):
         Kind.PURGE_GROUP: (group, 150),
         Kind.RETRY_ENTRY: ({"key": entries[0].key}, 1),
         Kind.RETRY_ENTRIES: ({}, 2),
+        Kind.SETTLE_ENTRY: ({"key": entries[0].key}, 1),
+        Kind.SETTLE_ENTRIES: ({}, 2),
         Kind.RUN_SCHEDULE: ({"name": "outbox sweep"}, 1),
     }
 
@@ -208,6 +214,7 @@ def test_while_the_event_log_is_away_nothing_is_done_and_the_page_says_so(browse
         ("replay_group", {"queue": "q"}),
         ("retry_entry", {"key": "no key"}),
         ("retry_entry", {"key": "\x00"}),
+        ("settle_entry", {"key": "no key"}),
         ("replay_letter", {"id": "-1"}),
         ("replay_letter", {"id": "1_2"}),
         ("replay_letter", {"id": " 12 "}),
@@ -236,6 +243,35 @@ def test_letters_that_come_after_the_question_are_left_alone(browser, queue, tar
 
     assert OperatorAction.objects.get().touched == 150
     assert oversight.count_dead_letters(group, 2**62, 1000) == 7
+
+
+def test_an_entry_that_was_let_be_is_shown_with_its_error_and_can_be_acted_on_no_more(browser, targets):
+    target, _count = targets[Kind.SETTLE_ENTRY]
+    OutboxEntry.objects.filter(key=target["key"]).update(last_error="The person is gone")
+    confirm(browser, address(Kind.SETTLE_ENTRY, target))
+    perform(OperatorAction.objects.get().pk)
+
+    pages = [browser.get(reverse("operations:event", args=[target["key"]])), browser.get(done_entries())]
+    questions = [browser.get(address(kind, target)) for kind in (Kind.SETTLE_ENTRY, Kind.RETRY_ENTRY)]
+
+    for page in pages:
+        text = page.content.decode()
+        assert "let be</span>" in text
+        assert "The person is gone" in text
+        assert f"?key={target['key']}" not in text
+    assert [question.status_code for question in questions] == [410, 410]
+
+
+def test_entries_given_up_after_the_question_are_not_let_be(browser, targets):
+    where = address(Kind.SETTLE_ENTRIES, {})
+    fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
+    late = OutboxEntry.objects.create(key=uuid.uuid4(), task="x", failed_at=timezone.now())
+
+    browser.post(where, {**fields, "reason": REASON})
+    perform(OperatorAction.objects.get().pk)
+
+    assert OperatorAction.objects.get().touched == 2
+    assert list(OutboxEntry.objects.given_up()) == [late]
 
 
 def test_two_replays_of_one_letter_at_the_same_moment_make_one_event(as_user, operator, admin, queue, letters):
