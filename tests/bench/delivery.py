@@ -13,7 +13,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connections
-from django.db.models import Max, Min
 
 from notifications.models import Delivery, State
 from stega.pgque import client
@@ -65,7 +64,8 @@ def mails() -> list[Figure]:
 def members() -> list[Figure]:
     """Mails about breaches by 1, 2 and 4 members of the group, into a receiver that takes 10 ms for each.
 
-    So many for each member that what sending them costs, and the last who still has a batch, weigh the same for all.
+    So many for each member, and measured in the middle of the run: neither sending them costs then, nor does anybody
+    wait for the last who still has a batch.
     """
     agent = make_user("bench-agent")
     ticket = make_ticket(agent, make_product("Bench"), assignee=agent)
@@ -121,7 +121,7 @@ def _at_work(command: str) -> int:
 
 
 def _told(count: int, event_type: str, payload: dict[str, Any], *, batch: int) -> float:
-    """Send so many events, each with a key of its own; how many were told per second, from the first to the last."""
+    """Send so many events, each with a key of its own; how many were told per second, from a quarter to nine tenths."""
     Delivery.objects.all().delete()
     for number in range(1, count + 1):
         client.insert_event(settings.PGQUE_QUEUE, event_type, payload, str(uuid.uuid4()))
@@ -129,8 +129,9 @@ def _told(count: int, event_type: str, payload: dict[str, Any], *, batch: int) -
             tick()
     sent = Delivery.objects.filter(state=State.SENT)
     wait_until(lambda: sent.count() == count, timeout=180, interval=0.2)
-    moments = sent.aggregate(first=Min("claimed_at"), last=Max("sent_at"))
-    return count / float((moments["last"] - moments["first"]).total_seconds())
+    moments = [moment.timestamp() for moment in sent.order_by("sent_at").values_list("sent_at", flat=True) if moment]
+    steady = moments[count // 4 : count * 9 // 10]
+    return (len(steady) - 1) / (steady[-1] - steady[0])
 
 
 def _send_bare_mails(port: int) -> None:
