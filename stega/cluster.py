@@ -16,6 +16,7 @@ from django.db import DatabaseError, InterfaceError, connections
 from django_q import cluster
 from django_q.models import OrmQ
 from django_q.scheduler import scheduler
+from django_q.signals import pre_execute
 
 from stega import failed_runs, schedules
 from stega.database import patience
@@ -95,6 +96,19 @@ def bound_task_waits() -> None:
     bound_waits(lock_timeout=longest / 4, statement_timeout=longest * 3 / 8)
 
 
+def let_tasks_give_way() -> None:
+    """Let each task, from its beginning, have a limited patience."""
+    pre_execute.connect(limit_patience, dispatch_uid="stega.cluster")
+
+
+def limit_patience(**_: Any) -> None:
+    """Let this worker's task take a database for away that keeps it waiting for most of its time-out.
+
+    Cut, it would cost the worker.
+    """
+    patience.limit(settings.Q_CLUSTER["timeout"] * 3 / 4)
+
+
 class Cluster(cluster.Cluster):  # type: ignore[misc]
     """The main process. It ends with exit code 1, and takes the workers with it, when the guard has died or is stuck.
 
@@ -115,6 +129,7 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
         heartbeat.start()
         name_connections("task_worker", ("default", "jobs", "events"))
         bound_task_waits()
+        let_tasks_give_way()
         failed_runs.keep_no_words()
         self.start()
         name_connections("qcluster", ("jobs",))  # of the main process alone, which looks at its queue each second

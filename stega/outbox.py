@@ -134,19 +134,17 @@ def sweep() -> dict[str, int]:
 def perform(*keys: str) -> dict[str, Any]:
     """Run the tasks of the entries: what django-q2 calls. At least once; a done entry is left alone.
 
-    An outage of a database raises, as InTurn does, and django-q2 tries again without end. A database that has kept the
-    task waiting for most of its time-out is away. A fault of a task's own raises too, after the other entries had their
-    turn, until it has happened TASK_MAX_ATTEMPTS times: then its entry is given up, visibly, with its last error. So is
-    one whose runs never ended, in as many as came later than a task may take (`_is_late`): it was cut by its time-out,
-    or ended its worker.
+    An outage of a database raises, as InTurn does, and django-q2 tries again without end; so does one that the cluster
+    makes of a long wait. A fault of a task's own raises too, after the other entries had their turn, until it has
+    happened TASK_MAX_ATTEMPTS times: then its entry is given up, visibly, with its last error. So is one whose runs
+    never ended, in as many as came later than a task may take (`_is_late`): it was cut by its time-out, or ended its
+    worker.
     """
-    longest = settings.Q_CLUSTER["timeout"]
     try:
-        with patience.limited_to(longest * 3 / 4):
-            _take_back_counts()
-            return _perform_each(keys)
+        _take_back_counts()
+        return _perform_each(keys)
     finally:
-        with patience.limited_to(longest / 8), suppress(DatabaseError, InterfaceError):
+        with patience.limited_to(settings.Q_CLUSTER["timeout"] / 8), suppress(DatabaseError, InterfaceError):
             _take_back_counts()
 
 

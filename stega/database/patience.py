@@ -39,6 +39,11 @@ def limited_to(seconds: float) -> Iterator[None]:
         _patience.reset(token)
 
 
+def limit(seconds: float) -> None:
+    """The same from now on, until the next limit: for a thread that does one thing after the other."""
+    _patience.set(_Patience(seconds))
+
+
 def left() -> float | None:
     """The seconds that this thread may still wait, 0 at least; None without a limit. Counted when a wait is over."""
     patience = _patience.get()

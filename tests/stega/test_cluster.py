@@ -12,9 +12,11 @@ from types import SimpleNamespace
 import pytest
 from django.utils import timezone
 from django_q.models import Schedule
+from django_q.signals import pre_execute
 
 from stega import schedules
-from stega.cluster import SCHEDULES_SECONDS, STUCK_SECONDS, Cluster, Sentinel
+from stega.cluster import SCHEDULES_SECONDS, STUCK_SECONDS, Cluster, Sentinel, let_tasks_give_way
+from stega.database import patience
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
 
@@ -101,3 +103,17 @@ def test_a_guard_looks_for_due_schedules_each_scheduler_seconds_until_it_stops(
         guard.status()
 
     assert looked == ["broker"] * looks
+
+
+def test_each_task_may_wait_for_databases_anew_and_for_less_time_than_it_is_cut_in(settings):
+    settings.Q_CLUSTER = {**settings.Q_CLUSTER, "timeout": 20}
+    receivers = list(pre_execute.receivers)
+    let_tasks_give_way()
+
+    try:
+        with patience.limited_to(0.0):
+            pre_execute.send(sender="django_q", func=len, task={})
+
+            assert patience.left() == 15.0
+    finally:
+        pre_execute.receivers = receivers

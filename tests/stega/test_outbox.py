@@ -13,7 +13,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from stega import outbox
-from stega.cluster import bound_task_waits
+from stega.cluster import bound_task_waits, limit_patience
 from stega.database.base import DatabaseWrapper
 from stega.models import OutboxEntry
 from stega.pgque import client
@@ -343,6 +343,7 @@ def as_task_worker(settings, monkeypatch):
 
     def run(function, *args):
         def work():
+            limit_patience()
             try:
                 return function(*args)
             finally:
