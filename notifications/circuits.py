@@ -6,6 +6,16 @@ from django.conf import settings
 
 
 @dataclass(frozen=True)
+class LineState:
+    """How a line is, as its circuit tells."""
+
+    failures: int = 0
+    """In a row."""
+    seconds: float | None = None
+    """Until the next try; None for a line in use."""
+
+
+@dataclass(frozen=True)
 class Admission:
     """How long to stay off a line: 0 to use it now."""
 

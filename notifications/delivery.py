@@ -33,7 +33,7 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
 
     1. The notice is claimed in the ledger, in a transaction that commits before any socket is touched. A claim is a
        lease on the database's clock, twice as long as any channel may take; nobody else sends meanwhile.
-    2. The line's circuit is asked; while it is open, or the line's pace is ahead, the claim is given back unused.
+    2. While the line's circuit is open, as the claim found it, or its pace is ahead, the claim is given back unused.
     3. The channel sends, with no transaction open.
     4. What came of it is written: sent, failed for good, or to be tried again.
 
@@ -48,13 +48,16 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
         pass  # Refuses to be inside a transaction of the caller's, whose claims nobody would see; costs no query.
     write_down_sent()
     outcomes: list[Exception] = []
-    ordered = sorted(notices, key=lambda notice: not notice.skip)
-    for notice in ordered:
+    told, skipped = _parted(notices)
+    if skipped and not told:
+        Delivery.objects.skip(skipped)
+    for notice in told:
         if stopping():
             outcomes.append(RetryLater("stopped before everybody was told", seconds=0.0, counted=False))
             break
         try:
-            _deliver(notice, is_last=is_last, is_followed=not ordered[-1].skip)
+            _deliver(notice, skipped, is_last=is_last)
+            skipped = []
         except Exception as outcome:
             if is_outage(outcome):
                 raise
@@ -85,17 +88,26 @@ def _urgency(outcome: Exception) -> tuple[int, float]:
     return (2, 0.0) if isinstance(outcome, Rejected) else (0, 0.0)
 
 
-def _deliver(notice: Notice, *, is_last: bool, is_followed: bool) -> None:
-    if notice.skip:
-        Delivery.objects.skip(notice, is_followed=is_followed)
-        logger.info("Does not tell %s by %s: %s", notice.recipient, notice.channel, notice.skip)
-        return
-    message_id = email.message_id(notice.event_key, notice.recipient) if notice.channel == Channel.EMAIL else ""
-    claim = Delivery.objects.claim(notice, message_id)
+def _parted(notices: Iterable[Notice]) -> tuple[list[Notice], list[Notice]]:
+    """Those to tell, and those to skip."""
+    told: list[Notice] = []
+    skipped: list[Notice] = []
+    for notice in notices:
+        (skipped if notice.skip else told).append(notice)
+        if notice.skip:
+            logger.info("Does not tell %s by %s: %s", notice.recipient, notice.channel, notice.skip)
+    return told, skipped
+
+
+def _deliver(notice: Notice, skipped: list[Notice], *, is_last: bool) -> None:
+    is_mail = notice.channel == Channel.EMAIL
+    message_id = email.message_id(notice.event_key, notice.recipient) if is_mail else ""
+    line = email.line() if is_mail else slack.line(notice.target)
+    claim = Delivery.objects.claim(notice, message_id, line, skipped)
     if claim is None:
         _leave_to_others(notice)
     else:
-        _Attempt(notice, claim, message_id, is_last).make()
+        _Attempt(notice, claim, line, is_last).make()
 
 
 def _leave_to_others(notice: Notice) -> None:
@@ -112,17 +124,16 @@ class _Attempt:
 
     notice: Notice
     claim: Claim
-    message_id: str
+    line: str
     is_last: bool
 
     def make(self) -> None:
-        line = email.line() if self.notice.channel == Channel.EMAIL else slack.line(self.notice.target)
         pace = settings.SLACK_PACE_SECONDS if self.notice.channel == Channel.SLACK else 0.0
-        admission = Circuit.objects.admit(line, pace=pace, has_slot=self.claim.has_slot)
+        admission = Circuit.objects.admit(self.line, self.claim.line, pace=pace, has_slot=self.claim.has_slot)
         if admission.seconds:
             self._wait(admission)
         else:
-            self._send(line, admission)
+            self._send(admission)
 
     def _wait(self, admission: Admission) -> None:
         if self.claim.is_old:
@@ -130,27 +141,27 @@ class _Attempt:
         Delivery.objects.postpone(self.claim, PACED if admission.is_slot else WAITS, admission)
         raise RetryLater(f"{self} waits", seconds=admission.seconds, counted=False)
 
-    def _send(self, line: str, admission: Admission) -> None:
+    def _send(self, admission: Admission) -> None:
         try:
             if self.notice.channel == Channel.EMAIL:
-                email.send(self.notice.target, self.notice.name, self.notice.wording, self.message_id)
+                email.send(self.notice.target, self.notice.name, self.notice.wording, self.claim.message_id)
             else:
                 slack.send(self.notice.target, self.notice.wording)
         except PermanentFailure as failure:
             logger.warning("%s failed for good: %s", self, failure)
             Delivery.objects.settle_failed(self.claim, failure.reason, failure.detail)
             if not isinstance(failure, Unsendable):
-                Circuit.objects.record_success(line, admission)
+                Circuit.objects.record_success(self.line, admission)
         except TemporaryFailure as failure:
-            self._fail_for_now(failure, Circuit.objects.record_failure(line, admission, failure))
+            self._fail_for_now(failure, Circuit.objects.record_failure(self.line, admission, failure))
         except Exception as fault:
             self._fail_by_own_fault(fault)
             raise
         else:
             _sent.append(self.claim)
             write_down_sent()
-            Circuit.objects.record_success(line, admission)
-            logger.info("Told %s %s", self, self.message_id)
+            Circuit.objects.record_success(self.line, admission)
+            logger.info("Told %s %s", self, self.claim.message_id)
 
     def _fail_for_now(self, failure: TemporaryFailure, pause: float) -> None:
         if self.claim.is_old:

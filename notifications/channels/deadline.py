@@ -1,7 +1,10 @@
-"""A limit on the whole of a slow call, which a socket's time-out (per read) does not give."""
+"""Limits on the whole of a slow call, which a socket's time-out (per read) does not give."""
 
+import math
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class DeadlineExceeded(Exception):
@@ -29,3 +32,65 @@ def within(seconds: float, call: Callable[[], None]) -> None:
         raise DeadlineExceeded(f"gave up after {seconds:g} s")
     if failures:
         raise failures[0]
+
+
+@contextmanager
+def cut_after(seconds: float, cut: Callable[[], None]) -> Iterator[None]:
+    """The same for what ends as soon as another thread calls `cut`, such as a wait at a socket which that shuts.
+
+    It costs no thread of its own. `cut` is called once at most, and never when this is over.
+    """
+    call = _Call(time.monotonic() + seconds, cut)
+    _watchdog.begin(call)
+    try:
+        yield
+    except Exception as failure:
+        if call.is_cut:
+            raise DeadlineExceeded(f"gave up after {seconds:g} s") from failure
+        raise
+    finally:
+        _watchdog.end(call)
+
+
+class _Call:
+    def __init__(self, due: float, cut: Callable[[], None]) -> None:
+        self.due = due
+        self.cut = cut
+        self.is_cut = False
+
+
+class _Watchdog:
+    """Cuts the calls that are overdue, from one thread. It sleeps on while calls that follow each other are in time."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._calls: set[_Call] = set()
+        self._wakes_at = math.inf
+        self._thread: threading.Thread | None = None
+
+    def begin(self, call: _Call) -> None:
+        with self._changed:
+            self._calls.add(call)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="deadlines", daemon=True)
+                self._thread.start()
+            if call.due < self._wakes_at:
+                self._changed.notify()
+
+    def end(self, call: _Call) -> None:
+        with self._changed:
+            self._calls.discard(call)
+
+    def _work(self) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                for call in [call for call in self._calls if call.due <= now]:
+                    self._calls.discard(call)
+                    call.is_cut = True
+                    call.cut()
+                self._wakes_at = min((call.due for call in self._calls), default=math.inf)
+                self._changed.wait(None if self._wakes_at == math.inf else self._wakes_at - now)
+
+
+_watchdog = _Watchdog()

@@ -20,7 +20,7 @@ from django.utils.encoding import punycode
 from django.utils.translation import gettext_noop
 
 from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Unsendable
-from notifications.channels.deadline import DeadlineExceeded, within
+from notifications.channels.deadline import DeadlineExceeded, cut_after, within
 from notifications.messages import Wording
 from notifications.text import DETAIL_LIMIT, ELLIPSIS, single_line, without_quotes
 
@@ -56,8 +56,12 @@ def send(target: str, name: str, wording: Wording, message_id: str) -> None:
     """
     message = composed(target, name, wording, message_id)
     connection = _line_of_this_thread()
+    until = time.monotonic() + settings.DELIVERY_LEASE_SECONDS / 2
     try:
-        within(settings.DELIVERY_LEASE_SECONDS / 2, lambda: connection.send(message))
+        if not connection.is_open():
+            within(until - time.monotonic(), connection.open)
+        with cut_after(until - time.monotonic(), connection.cut):
+            connection.send(message)
     except (DeadlineExceeded, OSError) as error:
         if isinstance(error, DeadlineExceeded):
             hang_up()
@@ -153,14 +157,27 @@ class Line:
         self.connected = False
         """Whether the mail in hand may have been taken: the conversation about it has begun."""
 
-    def send(self, message: EmailMultiAlternatives) -> None:
-        """Send over the open connection, or over a new one when the server is about to close it or has."""
+    def is_open(self) -> bool:
+        """Whether the server has neither hung up nor said that it will: it says nothing unasked but its good-bye."""
+        smtp = cast(smtplib.SMTP | None, getattr(self._backend, "connection", None))
+        if smtp is None or time.monotonic() - self._used_at > IDLE_SECONDS:
+            return False
+        return smtp.sock is not None and not select.select([smtp.sock], [], [], 0)[0]
+
+    def open(self) -> None:
+        """Connect and sign in, anew if need be. In a thread that may be left behind: a name server cannot be cut."""
         self.connected = False
-        if not self._is_open():
-            self.cut()
+        self.cut()
         try:
             self._backend.open()
-            self.connected = True
+        except Exception:
+            self.cut()
+            raise
+
+    def send(self, message: EmailMultiAlternatives) -> None:
+        """Send over the open connection, which a failure closes unless it is about this mail alone."""
+        self.connected = True
+        try:
             self._backend.send_messages([message])
         except (smtplib.SMTPRecipientsRefused, smtplib.SMTPDataError):
             raise
@@ -181,15 +198,6 @@ class Line:
                     smtp.sock.shutdown(socket.SHUT_RDWR)
             smtp.close()
             setattr(self._backend, name, None)
-
-    def _is_open(self) -> bool:
-        """Whether the server has neither hung up nor said that it will: it says nothing unasked but its good-bye."""
-        smtp = cast(smtplib.SMTP | None, getattr(self._backend, "connection", None))
-        if smtp is None:
-            return True
-        if time.monotonic() - self._used_at > IDLE_SECONDS:
-            return False
-        return smtp.sock is not None and not select.select([smtp.sock], [], [], 0)[0]
 
 
 _lines = threading.local()

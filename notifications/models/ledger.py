@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -12,7 +14,8 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from notifications.circuits import Admission
+from notifications.circuits import Admission, LineState
+from notifications.models.circuit import STATE, state_of
 from notifications.notice import Channel, Notice
 from notifications.text import DETAIL_LIMIT, single_line
 from stega.database import plans
@@ -41,6 +44,8 @@ class Claim:
     claimed_at: datetime.datetime
     created_at: datetime.datetime
     slot_at: datetime.datetime | None
+    line: LineState
+    """Of the line that it is to go out by, as it was at the claim."""
 
     @property
     def is_old(self) -> bool:
@@ -53,6 +58,21 @@ class Claim:
         return self.slot_at is not None and self.slot_at > self.claimed_at - _lease()
 
 
+_BEGUN = {
+    "event_key": "uuid",
+    "event_type": "text",
+    "ticket_id": "bigint",
+    "channel": "text",
+    "recipient": "text",
+    "address": "text",
+    "state": "text",
+    "attempts": "int",
+    "reason": "text",
+    "message_id": "text",
+}
+"""The columns of a row that is begun, and their types."""
+
+
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def open(self) -> DeliveryQuerySet:
         """Still to be told."""
@@ -61,52 +81,49 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def closed(self) -> DeliveryQuerySet:
         return self.exclude(state__in=[State.PENDING, State.SENDING])
 
-    def claim(self, notice: Notice, message_id: str) -> Claim | None:
-        """Take the notice for sending, in one statement; None when it is done, not due or in another's hands.
+    def claim(self, notice: Notice, message_id: str, line: str, beside: Iterable[Notice] = ()) -> Claim | None:
+        """Take the notice for sending over `line`; None when it is done, not due or in another's hands.
 
-        A claim whose lease is over belongs to a sender that died: it may be taken again. Raw SQL, since only
-        `on conflict ... where` makes the first claim and the later ones the same race, on the database's clock.
-        The commit does not wait for the disk: a crash of the server may take the row back while the claim is held.
-        Whoever holds it then writes its end all the same, and what is merely to be tried again is claimed as new.
+        A claim whose lease is over belongs to a sender that died: it may be taken again. `beside` are notices about the
+        same event to be skipped. The commit does not wait for the disk: a crash of the server may take the rows back
+        while the claim is held. Whoever holds it then writes its end all the same, what is merely to be tried again is
+        claimed as new, and the commit of an end brings what was skipped to the disk.
         """
-        return self._upsert(notice, State.SENDING, message_id=message_id, attempts=1, commit="off")
+        claimed = _row(notice) | {"state": State.SENDING, "attempts": 1, "message_id": message_id}
+        answers = self._upsert([*map(_row, beside), claimed], line=line, commit="off")
+        for state, attempt, claimed_at, created_at, slot_at, circuit in answers:
+            if state == State.SENDING:
+                return Claim(notice, message_id, attempt, claimed_at, created_at, slot_at, state_of(circuit))
+        return None
 
-    def skip(self, notice: Notice, *, is_followed: bool) -> Claim | None:
-        """Record why nobody is told, unless somebody was or is about to be; None when there was nothing to record.
+    def skip(self, notices: Iterable[Notice]) -> None:
+        """Record of each why nobody is told, unless somebody was or is about to be."""
+        self._upsert([_row(notice) for notice in notices], line="", commit="on")
 
-        When the end of another notice about the event follows, that commit brings this one to the disk.
+    def _upsert(self, rows: list[dict[str, Any]], *, line: str, commit: str) -> list[Any]:
+        """Begin or skip, all in one statement; of those that were free: state, attempts, moments, the line's circuit.
+
+        Raw SQL, since only `on conflict ... where` makes the first claim and the later ones the same race, on the
+        database's clock. In the order of their keys: two that take the same rows never wait for each other.
         """
-        commit = "off" if is_followed else "on"
-        return self._upsert(notice, State.SKIPPED, message_id="", attempts=0, commit=commit)
-
-    def _upsert(self, notice: Notice, state: State, *, message_id: str, attempts: int, commit: str) -> Claim | None:
-        statement = """
-            insert into notifications_delivery as d
-                (event_key, event_type, ticket_id, channel, recipient, address,
-                 state, attempts, reason, detail, message_id, created_at, claimed_at)
-            select %(event_key)s, %(event_type)s, %(ticket_id)s::bigint, %(channel)s, %(recipient)s, %(address)s,
-                 %(state)s, %(attempts)s, %(reason)s, '', %(message_id)s, statement_timestamp(), statement_timestamp()
-            from set_config('synchronous_commit', %(commit)s, true)
+        by_key = {(row["channel"], row["recipient"]): row for row in rows}
+        ordered = [by_key[key] for key in sorted(by_key)]
+        statement = f"""
+            insert into notifications_delivery as d ({", ".join(_BEGUN)}, detail, created_at, claimed_at)
+            select n.*, '', statement_timestamp(), statement_timestamp()
+            from set_config('synchronous_commit', %(commit)s, true), (values {_places(len(ordered))}) as n
             on conflict (event_key, channel, recipient) do update
             set state = excluded.state, attempts = d.attempts + excluded.attempts, address = excluded.address,
                 reason = excluded.reason, detail = '', message_id = excluded.message_id,
                 claimed_at = excluded.claimed_at
             where (d.state in ('pending', 'given_up') and coalesce(d.retry_at, '-infinity') <= statement_timestamp())
                or (d.state = 'sending' and d.claimed_at <= statement_timestamp() - %(lease)s)
-            returning attempts, claimed_at, created_at, slot_at
+            returning state, attempts, claimed_at, created_at, slot_at, {STATE}
         """
-        values = _identity(notice) | {
-            "state": state,
-            "attempts": attempts,
-            "reason": notice.skip,
-            "message_id": message_id,
-            "commit": commit,
-            "lease": _lease(),
-        }
+        values = {f"{name}_{at}": value for at, row in enumerate(ordered) for name, value in row.items()}
         with plans.cursor(self.db) as cursor:
-            cursor.execute(statement, values)
-            row = cursor.fetchone()
-        return None if row is None else Claim(notice, message_id, *row)
+            cursor.execute(statement, values | {"commit": commit, "lease": _lease(), "line": line})
+            return list(cursor.fetchall())
 
     def seconds_until_free(self, notice: Notice) -> float | None:
         """How long until an open notice may be claimed; None when it is done (sent, failed, or skipped)."""
@@ -224,6 +241,19 @@ def _identity(notice: Notice) -> dict[str, Any]:
         "recipient": notice.recipient,
         "address": single_line(notice.address, Delivery._meta.get_field("address").max_length or 0),
     }
+
+
+def _row(notice: Notice) -> dict[str, Any]:
+    """The columns of a row that is begun: of a skipped notice, unless they are overridden."""
+    return _identity(notice) | {"reason": notice.skip, "state": State.SKIPPED, "attempts": 0, "message_id": ""}
+
+
+@cache
+def _places(rows: int) -> str:
+    """The places of so many rows' values in a statement."""
+    return ", ".join(
+        "(" + ", ".join(f"%({name}_{row})s::{kind}" for name, kind in _BEGUN.items()) + ")" for row in range(rows)
+    )
 
 
 class Delivery(models.Model):

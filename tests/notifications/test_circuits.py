@@ -3,11 +3,12 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
 
 from notifications.channels import TemporaryFailure
 from notifications.circuits import Admission, pause
 from notifications.models import Circuit
+from notifications.models.circuit import STATE, state_of
 from tests.notifications.moments import pass_by
 
 LINE = "smtp mail.example.com:25"
@@ -40,8 +41,12 @@ def test_pauses_grow_with_the_failures_and_are_never_shorter_than_asked(failures
     assert pause(failures, asked) == seconds
 
 
-def admit(**options):
-    return Circuit.objects.admit(LINE, **options)
+def admit(line=LINE, **options):
+    """As a claim does, which brings the state of its line along."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"select {STATE}", {"line": line})
+        state = state_of(cursor.fetchone()[0])
+    return Circuit.objects.admit(line, state, **options)
 
 
 def fail(times=1, admission=None, seconds=None):
@@ -74,7 +79,7 @@ class TestCircuit:
     def test_another_line_goes_on(self):
         fail(3)
 
-        assert Circuit.objects.admit("slack 1") == Admission()
+        assert admit("slack 1") == Admission()
 
     def test_one_caller_probes_after_the_pause_and_the_others_wait_for_it(self):
         fail(3)

@@ -43,7 +43,7 @@ def row(recipient="user:1"):
 
 def claim():
     """Another process takes the notice for user 1."""
-    held = Delivery.objects.claim(mail_to(1), "<1@example.com>")
+    held = Delivery.objects.claim(mail_to(1), "<1@example.com>", "smtp")
     assert held is not None
     return held
 
@@ -221,7 +221,7 @@ def crash_and_give_the_id_to(notice):
     """The server's crash took the claim back, and the ids with it: another process's claim got the same one."""
     taken_back = Delivery.objects.get().pk
     Delivery.objects.all().delete()
-    Delivery.objects.claim(notice, "<2@example.com>")
+    Delivery.objects.claim(notice, "<2@example.com>", "smtp")
     Delivery.objects.update(id=taken_back)
 
 
@@ -369,7 +369,7 @@ def test_a_fault_of_our_own_leaves_its_notice_open_and_the_others_told(mailbox, 
 def test_a_lost_database_is_raised_at_once(mailbox, monkeypatch):
     claim = DeliveryQuerySet.claim
 
-    def lost_once(ledger, notice, message_id):
+    def lost_once(*_):
         monkeypatch.setattr(DeliveryQuerySet, "claim", claim)
         raise OperationalError("server closed the connection")
 

@@ -1,12 +1,19 @@
 import threading
+from contextlib import suppress
 
 import pytest
 
-from notifications.channels.deadline import DeadlineExceeded, within
+from notifications.channels.deadline import DeadlineExceeded, cut_after, within
 
 
 def wait_for(event: threading.Event) -> None:
     event.wait()
+
+
+def read_until(cut: threading.Event) -> None:
+    """What a read of a socket does that `cut` shuts."""
+    cut.wait()
+    raise OSError("the socket was shut")
 
 
 def test_a_quick_call_returns():
@@ -32,3 +39,38 @@ def test_a_call_that_never_ends_is_given_up():
         within(0.05, lambda: wait_for(never))
 
     never.set()
+
+
+def test_a_call_that_is_cut_when_its_time_is_over_was_given_up():
+    cut = threading.Event()
+
+    with pytest.raises(DeadlineExceeded), cut_after(0.05, cut.set):
+        read_until(cut)
+
+
+def test_what_a_call_in_time_raises_comes_out():
+    with pytest.raises(LookupError, match="no such host"), cut_after(5, pytest.fail):
+        raise LookupError("no such host")
+
+
+def test_calls_that_follow_each_other_are_cut_each_when_its_own_time_is_over():
+    calls = [threading.Event() for _ in range(3)]
+    with cut_after(60, calls[0].set):
+        pass
+
+    for call in calls[1:]:
+        with pytest.raises(DeadlineExceeded), cut_after(0.05, call.set):
+            read_until(call)
+
+    assert [call.is_set() for call in calls] == [False, True, True]
+
+
+def test_a_call_that_was_over_in_time_is_never_cut():
+    cut, later = threading.Event(), threading.Event()
+    with cut_after(0.05, cut.set):
+        pass
+
+    with suppress(DeadlineExceeded), cut_after(0.1, later.set):
+        wait_for(later)
+
+    assert not cut.is_set()

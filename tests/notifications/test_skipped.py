@@ -1,0 +1,62 @@
+"""Those who are not told: written down with the first who is, in one statement."""
+
+import uuid
+
+import pytest
+
+from notifications.delivery import deliver
+from notifications.messages import Wording
+from notifications.models import Delivery, State
+from notifications.notice import Channel, Notice
+
+pytestmark = pytest.mark.django_db
+
+KEY = uuid.UUID("5f5fc7c0-0000-4000-8000-000000000001")
+WORDING = Wording("SLA breached", "It burns.\n", "<p>It burns.</p>")
+
+
+def mail_to(number, skip=""):
+    address = f"user{number}@example.com"
+    return Notice(
+        KEY, "ticket.sla_breached", 12, Channel.EMAIL, f"user:{number}", address, WORDING, target=address, skip=skip
+    )
+
+
+def states():
+    return dict(Delivery.objects.order_by("recipient").values_list("recipient", "state"))
+
+
+def test_all_who_are_not_told_are_written_down_with_one_who_is(mailbox):
+    deliver([mail_to(1, skip="inactive"), mail_to(3), mail_to(2, skip="muted")])
+
+    assert mailbox.addresses() == ["user3@example.com"]
+    assert states() == {"user:1": State.SKIPPED, "user:2": State.SKIPPED, "user:3": State.SENT}
+
+
+def test_all_who_are_not_told_are_written_down_when_nobody_is(mailbox):
+    deliver([mail_to(1, skip="inactive"), mail_to(2, skip="muted")])
+
+    assert states() == {"user:1": State.SKIPPED, "user:2": State.SKIPPED}
+
+
+def test_who_is_named_twice_is_written_down_once(mailbox):
+    deliver([mail_to(1, skip="inactive"), mail_to(1, skip="no address"), mail_to(2)])
+
+    assert states() == {"user:1": State.SKIPPED, "user:2": State.SENT}
+
+
+def test_those_beside_one_who_was_told_before_are_written_down(mailbox):
+    deliver([mail_to(1)])
+
+    deliver([mail_to(1), mail_to(2, skip="muted")])
+
+    assert len(mailbox.received) == 1
+    assert states() == {"user:1": State.SENT, "user:2": State.SKIPPED}
+
+
+def test_who_was_told_stays_told_when_a_later_look_would_skip_them(mailbox):
+    deliver([mail_to(1)])
+
+    deliver([mail_to(1, skip="inactive")])
+
+    assert states() == {"user:1": State.SENT}
