@@ -9,6 +9,7 @@ import uuid
 from base64 import b64encode
 from contextlib import suppress
 from email.headerregistry import Address
+from email.policy import Compat32
 from email.utils import parseaddr
 from typing import Any, cast
 
@@ -87,7 +88,21 @@ class Mail(EmailMultiAlternatives):
         """With a boundary that is in no text. Without one, the library looks for it by a pattern made for each mail."""
         message = super().message(**options)
         message.replace_header("Content-Type", f'multipart/alternative; boundary="{uuid.uuid4().hex}"')
+        for part in message.walk():
+            part.policy = _quick
         return message
+
+
+class _Quick(Compat32):
+    """Writes a header that fits into a line as it is; the library takes each apart to see where it could be folded."""
+
+    def fold_binary(self, name: str, value: Any) -> bytes:
+        if isinstance(value, str) and len(name) + len(value) < 76 and value.isascii() and value.isprintable():
+            return f"{name}: {value}{self.linesep}".encode()
+        return super().fold_binary(name, value)
+
+
+_quick = _Quick()
 
 
 def hang_up() -> None:

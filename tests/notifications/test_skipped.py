@@ -52,11 +52,3 @@ def test_those_beside_one_who_was_told_before_are_written_down(mailbox):
 
     assert len(mailbox.received) == 1
     assert states() == {"user:1": State.SENT, "user:2": State.SKIPPED}
-
-
-def test_who_was_told_stays_told_when_a_later_look_would_skip_them(mailbox):
-    deliver([mail_to(1)])
-
-    deliver([mail_to(1, skip="inactive")])
-
-    assert states() == {"user:1": State.SENT}

@@ -4,6 +4,7 @@ import ssl
 import uuid
 from email import message_from_bytes, policy
 from email.headerregistry import Address
+from email.policy import compat32
 
 import pytest
 from hypothesis import given
@@ -42,6 +43,20 @@ def test_the_boundary_of_each_mail_is_another_and_is_known_before_its_text_is_lo
     boundaries = {PLAIN.message().get_boundary(), PLAIN.message().get_boundary()}
 
     assert len(boundaries - {None}) == 2
+
+
+@pytest.mark.parametrize("words", ["word " * 60, "wordwithoutspaces" * 20, "é " * 60])
+def test_a_header_of_any_length_is_written_as_the_library_writes_it(words):
+    for length in range(1, 120):
+        mail = email.composed(
+            "a@example.com", "Ana", Wording(words[:length].strip(), "t", "<p>t</p>"), "<1@example.com>"
+        )
+        message = mail.message()
+        written = message.as_bytes()
+        for part in message.walk():
+            part.policy = compat32
+
+        assert written == message.as_bytes()
 
 
 def test_a_mail_asks_machines_not_to_answer(mailbox):
