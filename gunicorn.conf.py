@@ -12,7 +12,7 @@ KEPT_THREADS = 2
 
 
 def post_worker_init(worker: Any) -> None:
-    from stega.door import hall  # needs the settings, which the application has set up by now
+    from stega.web.door import hall  # needs the settings, which the application has set up by now
 
     hall.places = max(1, worker.cfg.threads - KEPT_THREADS)
 

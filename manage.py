@@ -4,7 +4,7 @@
 import os
 import sys
 
-from stega.stopping import leave_on_signals
+from stega.processes.stopping import leave_on_signals
 
 PROCESSES = {"notification_worker", "pgque_ticker", "qcluster", "sla_breach_worker"}
 
@@ -15,7 +15,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "stega.settings")
     from django.core.management import execute_from_command_line
 
-    from stega.startup import refusing_clearly
+    from stega.processes.startup import refusing_clearly
 
     with refusing_clearly():
         execute_from_command_line(sys.argv)

@@ -4,7 +4,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User, language_choices, time_zone_choices
-from stega.fields import LineField
+from stega.wording.fields import LineField
 
 
 def profile_time_zones() -> list[tuple[str, str]]:

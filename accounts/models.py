@@ -8,7 +8,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from accounts.roles import Role
-from stega.fields import Line
+from stega.wording.fields import Line
 
 __all__ = ["Role", "User"]
 

@@ -3,7 +3,7 @@ from django.utils.translation import gettext_lazy as _
 
 from notifications.messages import event_name
 from notifications.models import Circuit, Delivery
-from stega.read_only import RecordAdmin
+from stega.web.read_only import RecordAdmin
 
 
 @admin.register(Delivery)

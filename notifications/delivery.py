@@ -15,7 +15,7 @@ from notifications.channels import PermanentFailure, TemporaryFailure, Unsendabl
 from notifications.circuits import Admission
 from notifications.models import Circuit, Claim, Delivery
 from notifications.notice import Channel, Notice
-from stega.outages import is_outage
+from stega.database.outages import is_outage
 from stega.pgque.message import Rejected, RetryLater, retry_delay
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_POST
 
 from notifications import inbox as captured
-from stega.text import clean
+from stega.wording.text import clean
 
 POST_LIMIT = 100_000
 """Bytes of one Slack post."""

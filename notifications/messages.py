@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, override
 
 from notifications.text import lines, single_line, slack_escape
-from stega.labels import PRIORITY, STATUS
-from stega.moments import HOUR, exact, span
+from stega.wording.labels import PRIORITY, STATUS
+from stega.wording.moments import HOUR, exact, span
 
 SUBJECT_LIMIT = 150
 NAME_LIMIT = 200

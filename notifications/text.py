@@ -2,7 +2,7 @@
 
 import re
 
-from stega.text import one_line, without_overrides
+from stega.wording.text import one_line, without_overrides
 
 ELLIPSIS = "…"
 DETAIL_LIMIT = 500

@@ -3,7 +3,7 @@ from django.contrib import admin
 from django_q.models import Failure, OrmQ, Schedule, Success
 
 from operations.models import OperatorAction
-from stega.read_only import RecordAdmin
+from stega.web.read_only import RecordAdmin
 
 admin.site.unregister([Schedule, Success, Failure, OrmQ])  # the console's, which keeps a record of who runs what
 

@@ -15,8 +15,8 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from stega.fields import Text
 from stega.models import OutboxEntry, OutboxQuerySet
+from stega.wording.fields import Text
 
 TASK = "perform_operator_action"
 REASON_LENGTH = 500

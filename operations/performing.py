@@ -24,10 +24,10 @@ from operations.dead_letters import GroupKey
 from operations.models import TASK, Kind, OperatorAction, State
 from stega import outbox
 from stega.database import clock
+from stega.database.outages import is_outage
 from stega.models import OutboxEntry
-from stega.outages import is_outage
 from stega.pgque import oversight
-from stega.text import clean, told, trace
+from stega.wording.text import clean, told, trace
 
 logger = logging.getLogger(__name__)
 

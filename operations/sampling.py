@@ -9,7 +9,7 @@ from django.db.models import Count
 from notifications.models import Delivery, State
 from operations.models import Sample
 from stega.database import clock
-from stega.outages import is_outage
+from stega.database.outages import is_outage
 from stega.pgque import oversight
 
 MINUTE = timedelta(minutes=1)

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from stega.models import OutboxEntry
-from stega.read_only import RecordAdmin
+from stega.web.read_only import RecordAdmin
 
 
 class State(admin.SimpleListFilter):

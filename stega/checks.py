@@ -10,8 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError
 from django.utils.crypto import constant_time_compare
 
-from stega import routers
-from stega.startup import NO_STATIC_FILES
+from stega.database import routers
+from stega.processes.startup import NO_STATIC_FILES
 
 ALIASES = ("default", "jobs", "events")
 MINIMUM_SECRET_LENGTH = 50
@@ -52,7 +52,7 @@ def aliases_are_apart(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 def router_is_closed(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if [f"{routers.__name__}.{routers.HomeRouter.__name__}"] == settings.DATABASE_ROUTERS:
         return []
-    hint = "Leave DATABASE_ROUTERS to stega.routers.HomeRouter alone."
+    hint = "Leave DATABASE_ROUTERS to stega.database.routers.HomeRouter alone."
     return [Error("Another router may send an app away from its home.", hint=hint, id="stega.E004")]
 
 

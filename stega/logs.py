@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
 
-from stega.outages import is_outage
-from stega.text import clean, traceback_of
+from stega.database.outages import is_outage
+from stega.wording.text import clean, traceback_of
 
 _about: ContextVar[Mapping[str, str]] = ContextVar("log_about", default=MappingProxyType({}))
 

@@ -25,9 +25,9 @@ from django_q.tasks import async_task  # noqa: TID251 - the one place that may
 from stega import logs
 from stega.bounded import BoundedCaller
 from stega.database import patience
+from stega.database.outages import is_outage
 from stega.models import OutboxEntry
-from stega.outages import is_outage
-from stega.text import clean, told, trace
+from stega.wording.text import clean, told, trace
 
 logger = logging.getLogger(__name__)
 

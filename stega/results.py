@@ -1,4 +1,7 @@
-"""What django-q2 keeps of finished tasks."""
+"""What django-q2 keeps of finished tasks.
+
+Beside the outbox and not in stega.tasks: queued tasks name its function, and must find it after an upgrade.
+"""
 
 from datetime import timedelta
 from typing import Any

@@ -37,7 +37,7 @@ INSTALLED_APPS = [
     "operations",
     "django_q",
     "django_htmx",
-    "stega.admin_site.AdminConfig",
+    "stega.web.admin_site.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -48,14 +48,14 @@ AUDIENCE = "tickets.audience"  # the module that answers `stega.audience`: whom 
 
 # Middleware
 MIDDLEWARE = [
-    "stega.middleware.NameRequest",
+    "stega.web.middleware.NameRequest",
     "operations.probes.Probes",
-    "stega.middleware.RefuseWhatIsNoText",
+    "stega.web.middleware.RefuseWhatIsNoText",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
-    "stega.middleware.StoreNothing",
-    "stega.door.Door",
+    "stega.web.middleware.StoreNothing",
+    "stega.web.door.Door",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -151,7 +151,7 @@ def _connection(database: dict[str, Any]) -> dict[str, Any]:
 
 DATABASES = _databases()
 STEGA_REQUEST_DATABASE_SECONDS = env.seconds("STEGA_REQUEST_DATABASE_SECONDS", 10.0)  # that a request waits for them
-DATABASE_ROUTERS = ["stega.routers.HomeRouter"]
+DATABASE_ROUTERS = ["stega.database.routers.HomeRouter"]
 
 # Tasks
 TASKS = {  # name in the outbox -> function; the name stays when a function moves
@@ -175,7 +175,7 @@ Q_CLUSTER: dict[str, Any] = {
     "name": "stega",
     "label": "django-q2",
     "orm": "jobs",
-    "broker_class": "stega.broker.Broker",
+    "broker_class": "stega.tasks.broker.Broker",
     "workers": env.integer("TASK_WORKERS", 2, minimum=1),
     "timeout": env.integer("TASK_TIMEOUT_SECONDS", 40, minimum=1),
     "retry": env.integer("TASK_RETRY_SECONDS", 60, minimum=1),  # longer than the timeout: stega.E003
@@ -183,7 +183,7 @@ Q_CLUSTER: dict[str, Any] = {
     "ack_failures": False,
     "catch_up": False,
     "poll": 0.1,
-    "scheduler": False,  # stega.cluster looks at the schedules, each SCHEDULER_SECONDS
+    "scheduler": False,  # stega.tasks.cluster looks at the schedules, each SCHEDULER_SECONDS
     "bulk": 10,
     "save_limit": 0,  # keep every result: stega.results.prune deletes the old ones
 }

@@ -4,7 +4,13 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
-from stega.startup import WEB_REFUSES, end_statements_of_web, refusing_clearly, require_web, share_settings_of_web
+from stega.processes.startup import (
+    WEB_REFUSES,
+    end_statements_of_web,
+    refusing_clearly,
+    require_web,
+    share_settings_of_web,
+)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "stega.settings")
 with refusing_clearly(WEB_REFUSES):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stega.procfile import commands
+from stega.processes.procfile import commands
 
 ROOT = Path(__file__).parents[1]
 COMPOSE = yaml.safe_load((ROOT / "compose.yml").read_text())

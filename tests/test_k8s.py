@@ -11,8 +11,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from stega.privileges import KINDS
-from stega.procfile import commands
+from stega.installation.privileges import KINDS
+from stega.processes.procfile import commands
 
 ROOT = Path(__file__).parents[1]
 K8S = ROOT / "deploy" / "k8s"

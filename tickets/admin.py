@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from stega import moments
-from stega.read_only import ReadOnly
+from stega.web.read_only import ReadOnly
+from stega.wording import moments
 from tickets.models import Comment, Product, Ticket, TicketEvent
 from tickets.sla import Priority
 from tickets.slack_webhook import masked, validate_slack_webhook_url

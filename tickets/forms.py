@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from accounts.roles import Role
-from stega.fields import LineField, OnceField, TextField
+from stega.wording.fields import LineField, OnceField, TextField
 from tickets import policy
 from tickets.models import BODY_LENGTH, TITLE_LENGTH, Product, TicketQuerySet
 from tickets.sla import Priority

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.roles import Role
-from stega.fields import Line, Text
+from stega.wording.fields import Line, Text
 from tickets.sla import DEFAULT_MINUTES, Priority
 from tickets.slack_webhook import validate_slack_webhook_url
 from tickets.workflow import RUNNING, Status

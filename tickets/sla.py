@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from django.utils.functional import Promise
 
-from stega import labels
+from stega.wording import labels
 
 
 class Priority(StrEnum):

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from django.utils.functional import Promise
 
-from stega import labels
+from stega.wording import labels
 
 
 class Status(StrEnum):

@@ -2,7 +2,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from operations.models import REASON_LENGTH
-from stega.fields import OnceField, TextField
+from stega.wording.fields import OnceField, TextField
 
 
 class ConfirmationForm(forms.Form):

@@ -18,7 +18,7 @@ from operations.facts.tasks import Tasks
 from operations.facts.tickers import Tickers
 from operations.problems.tickers import is_unticked
 from operations.templatetags.console import NOTHING, amount, capped, span, trouble
-from stega import moments
+from stega.wording import moments
 
 
 @dataclass(frozen=True, slots=True)

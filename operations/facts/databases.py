@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from operations.facts.reading import Question
 from stega.database.pooling import is_pooled
+from stega.database.routers import home
 from stega.pgque import bootstrap, client
 from stega.pgque.query import ALIAS
-from stega.routers import home
 
 
 @dataclass(frozen=True, slots=True)

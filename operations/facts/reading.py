@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections, transaction
 
 from stega.bounded import BoundedCaller
-from stega.outages import is_outage
+from stega.database.outages import is_outage
 
 Value = TypeVar("Value")
 Told = TypeVar("Told", covariant=True)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from operations.facts.tasks import Tasks
 from operations.problems import words
 from operations.problems.words import Problem, seconds
-from stega.schedules import SCHEDULES
+from stega.tasks.schedules import SCHEDULES
 
 _COMMAND = "python manage.py qcluster"
 

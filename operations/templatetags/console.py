@@ -20,7 +20,7 @@ from operations.dead_letters import GroupKey
 from operations.facts.reading import COUNT_LIMIT, Reading, Trouble
 from operations.problems.words import Problem
 from operations.ways import Way
-from stega import moments
+from stega.wording import moments
 
 register = template.Library()
 

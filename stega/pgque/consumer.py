@@ -15,15 +15,15 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, transaction
 
 from stega import logs
+from stega.database.outages import is_outage
 from stega.models import MessageInHand
-from stega.outages import is_outage
 from stega.pgque import catalogue, client, query, session
 from stega.pgque.leadership import Leadership
 from stega.pgque.listener import Listener
 from stega.pgque.message import Handler, Rejected, RetryLater, key_of, message_of, retry_delay
 from stega.pgque.touching import Toucher
-from stega.process import Process, TryAgain
-from stega.text import clean, told, trace
+from stega.processes.process import Process, TryAgain
+from stega.wording.text import clean, told, trace
 
 logger = logging.getLogger(__name__)
 

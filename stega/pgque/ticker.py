@@ -10,11 +10,11 @@ from typing import TypeVar
 from django.conf import settings
 from django.db import DatabaseError
 
-from stega.outages import is_outage
+from stega.database.outages import is_outage
 from stega.pgque import client, session
 from stega.pgque.leadership import Leadership
 from stega.pgque.neglect import rotation_blockers, silent_members
-from stega.process import Process
+from stega.processes.process import Process
 
 logger = logging.getLogger(__name__)
 

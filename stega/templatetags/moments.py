@@ -6,7 +6,7 @@ from typing import Any
 from django import template
 from django.utils import timezone
 
-from stega import moments
+from stega.wording import moments
 
 register = template.Library()
 

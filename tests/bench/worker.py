@@ -17,7 +17,7 @@ def main(expected: int) -> None:
     from stega.pgque.catalogue import NOTIFICATION_WORKER
     from stega.pgque.consumer import Consumer
     from stega.pgque.message import Message
-    from stega.stopping import stop_on_signals
+    from stega.processes.stopping import stop_on_signals
 
     moments: list[float] = []
     latencies: list[float] = []

@@ -16,9 +16,9 @@ from django.db import DatabaseError, InterfaceError, connections
 from django_q.models import OrmQ
 
 from notifications.models import Delivery, State
-from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import catalogue, client
+from stega.tasks import schedules
 from tests.chaos.facts import Promises, populate, promised
 from tests.chaos.judging import Told, lost
 from tests.chaos.plan import INSTANCES, Fault, plan

@@ -14,7 +14,7 @@ from operations.facts.reading import Reading, Trouble
 from operations.facts.sessions import Session
 from operations.facts.tasks import Scheduled, Tasks
 from operations.facts.tickers import Leader, Tickers
-from stega.schedules import SCHEDULES
+from stega.tasks.schedules import SCHEDULES
 
 NOW = datetime(2030, 1, 15, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -8,9 +8,9 @@ from django.core.management import call_command
 from django.db import connections
 
 from operations.problems.words import Name
-from stega import schedules
 from stega.pgque import client
 from stega.pgque.bootstrap import bootstrap
+from stega.tasks import schedules
 from tests.support import servers
 from tests.support.event_log import tick
 

@@ -13,10 +13,10 @@ from notifications.notice import Channel
 from operations import facts
 from operations.facts import databases, ledger, outbox, queues, tasks, tickers
 from operations.facts.reading import Question, Trouble, read
-from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import client, session
 from stega.pgque.leadership import Leadership
+from stega.tasks import schedules
 from tests.support import servers
 from tests.support.event_log import tick
 from tests.support.sessions import Session

@@ -8,9 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from operations import probes
 from operations.facts import reading
-from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import client as event_log
+from stega.tasks import schedules
 from tests.support import servers
 from tests.support.event_log import tick
 from tests.support.sessions import Session

@@ -17,12 +17,13 @@ from django.db import connections, transaction
 from operations import facts
 from operations.facts import reading
 from operations.problems import problems
-from stega import outbox, schedules
+from stega import outbox
 from stega.pgque import client
 from stega.pgque.catalogue import NOTIFICATION_WORKER
 from stega.pgque.publishing import publish
-from stega.process import name_connections
-from stega.startup import VARIABLES
+from stega.processes.process import name_connections
+from stega.processes.startup import VARIABLES
+from stega.tasks import schedules
 from tests.support import processes, servers
 from tests.support.alerts import firing, problems_in
 from tests.support.event_log import tick

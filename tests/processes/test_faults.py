@@ -13,10 +13,11 @@ from django_q.models import Schedule
 
 from accounts.models import User
 from notifications.models import Delivery, State
-from stega import outbox, schedules
+from stega import outbox
 from stega.models import OutboxEntry
 from stega.pgque import client
 from stega.pgque.publishing import event_key, publish
+from stega.tasks import schedules
 from tests.factories import PASSWORD, make_product, make_ticket
 from tests.support import servers
 from tests.support.browser import Browser

@@ -12,10 +12,10 @@ from django.utils import timezone
 from accounts.models import User
 from notifications.handlers import NOTICES
 from operations.models import OperatorAction, State
+from stega.installation.privileges import KINDS
+from stega.installation.provisioning import provision
 from stega.pgque import client
 from stega.pgque.message import Message
-from stega.privileges import KINDS
-from stega.provisioning import provision
 from tests.factories import PASSWORD, make_product, make_ticket
 from tests.notifications.test_messages import PAYLOADS
 from tests.processes.test_faults import PROCESSES

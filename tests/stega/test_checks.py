@@ -82,7 +82,7 @@ def test_a_task_must_end_before_its_lease(settings, timeout, expected):
 
 
 def test_another_router_is_refused(monkeypatch):
-    routers = ["stega.routers.HomeRouter", "elsewhere.Router"]
+    routers = ["stega.database.routers.HomeRouter", "elsewhere.Router"]
     monkeypatch.setattr(checks, "settings", SimpleNamespace(DATABASE_ROUTERS=routers))
 
     assert ids(checks.router_is_closed(None)) == ["stega.E004"]

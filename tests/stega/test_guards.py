@@ -34,7 +34,7 @@ SOURCES = [
         ),
         (
             r"\btime\.time\(\)",
-            {"stega/procfile.py", "stega/logs.py"},
+            {"stega/processes/procfile.py", "stega/logs.py"},
             "time.monotonic() for spans; for moments the database's clock",
         ),
         (

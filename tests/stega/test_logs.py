@@ -104,7 +104,7 @@ def test_what_a_line_is_about_ends_with_its_block():
 @pytest.mark.parametrize("ends", ["raise ValueError('a bug')", "refuse('a wrong setting')"])
 def test_the_last_words_of_a_process_are_one_json_object(ends, monkeypatch):
     monkeypatch.setenv("STEGA_LOG_FORMAT", "json")
-    script = f"import django; django.setup()\nfrom stega.startup import refuse\n{ends}"
+    script = f"import django; django.setup()\nfrom stega.processes.startup import refuse\n{ends}"
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "stega.settings")
 
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -13,10 +13,10 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from stega import outbox
-from stega.cluster import bound_task_waits, limit_patience
 from stega.database.base import DatabaseWrapper
 from stega.models import OutboxEntry
 from stega.pgque import client
+from stega.tasks.cluster import bound_task_waits, limit_patience
 from tests.support import servers
 from tests.support.sessions import Session
 from tests.support.waiting import wait_until

@@ -11,9 +11,9 @@ from notifications.models import Delivery, State
 from notifications.notice import Channel
 from operations import sampling
 from operations.models import Kind, OperatorAction
-from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import client
+from stega.tasks import schedules
 from tests.factories import make_ticket, make_user
 from tests.support.event_log import tick
 from tests.support.letters import bury

@@ -20,7 +20,7 @@ def main(name: str, dead_interval: str = "") -> None:
     django.setup()
     from stega.pgque.consumer import Consumer
     from stega.pgque.message import Message
-    from stega.stopping import stop_on_signals
+    from stega.processes.stopping import stop_on_signals
     from tests.support.waiting import wait_until
 
     def handle(message: Message) -> None:

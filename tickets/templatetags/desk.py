@@ -5,7 +5,7 @@ from typing import Any
 from django import template
 from django.utils import timezone
 
-from stega import moments
+from stega.wording import moments
 from tickets import history, sla
 from tickets.models import Ticket, TicketEvent
 from tickets.workflow import RUNNING, Status

@@ -2,9 +2,9 @@ from typing import Any
 
 from notifications.delivery import write_down_sent
 from notifications.handlers import handlers_of
-from stega.command import ConsumerCommand
 from stega.pgque.catalogue import NOTIFICATION_WORKER
 from stega.pgque.consumer import Consumer
+from stega.processes.command import ConsumerCommand
 
 
 class Command(ConsumerCommand):

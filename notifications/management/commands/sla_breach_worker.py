@@ -5,9 +5,9 @@ from django.core.management.base import CommandParser
 
 from notifications.delivery import write_down_sent
 from notifications.handlers import handlers_of
-from stega.command import ConsumerCommand, add_seconds
 from stega.pgque.catalogue import SLA_BREACH_DISPATCHER
 from stega.pgque.consumer import Consumer
+from stega.processes.command import ConsumerCommand, add_seconds
 
 
 class Command(ConsumerCommand):

@@ -9,9 +9,9 @@ from django.core.management.base import BaseCommand
 
 from operations.facts import databases, queues, tickers
 from operations.facts.reading import read_all
-from stega.command import positive_seconds
-from stega.preparation import require_prepared
-from stega.stopping import leave_on_signals
+from stega.installation.preparation import require_prepared
+from stega.processes.command import positive_seconds
+from stega.processes.stopping import leave_on_signals
 
 COLUMNS = {
     "queues": (

@@ -3,7 +3,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from stega.event_document import path_of, text_in
+from stega.pgque.event_document import path_of, text_in
 
 
 class Command(BaseCommand):

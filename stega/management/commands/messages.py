@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from stega import catalogues
+from stega.wording import catalogues
 
 
 class Command(BaseCommand):

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.commands.migrate import Command as Migrate
 
-from stega.routers import HOME
+from stega.database.routers import HOME
 
 
 class Command(Migrate):

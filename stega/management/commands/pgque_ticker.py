@@ -3,8 +3,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from stega.command import ProcessCommand, add_seconds
 from stega.pgque.ticker import Ticker
+from stega.processes.command import ProcessCommand, add_seconds
 
 
 class Command(ProcessCommand):

@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from stega import env
-from stega.privileges import KINDS
-from stega.provisioning import provision
+from stega.installation.privileges import KINDS
+from stega.installation.provisioning import provision
 
 
 def role_prefix(text: str) -> str:

@@ -4,9 +4,10 @@ from typing import Any
 
 from django.db import InterfaceError, OperationalError, connections
 
-from stega import fingerprint, schedules
-from stega.command import HealthChecked
-from stega.preparation import require_known_pooler, require_prepared
+from stega.installation.preparation import require_known_pooler, require_prepared
+from stega.processes import fingerprint
+from stega.processes.command import HealthChecked
+from stega.tasks import schedules
 
 
 class Command(HealthChecked):
@@ -21,7 +22,7 @@ class Command(HealthChecked):
 
         Raises ImproperlyConfigured where that one would start, and fail for ever on an unprepared database.
         """
-        from stega.cluster import Cluster
+        from stega.tasks.cluster import Cluster
 
         for alias in ("default", "jobs"):
             require_prepared(alias)

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from stega.schedules import install
+from stega.tasks.schedules import install
 
 
 class Command(BaseCommand):

@@ -17,10 +17,11 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from stega import embedded, env, fingerprint
+from stega import embedded, env
 from stega.models import SharedSetting
-from stega.procfile import Runner, commands, end_leftovers, on_signals
-from stega.startup import VARIABLES
+from stega.processes import fingerprint
+from stega.processes.procfile import Runner, commands, end_leftovers, on_signals
+from stega.processes.startup import VARIABLES
 
 REPLICAS = {"sla": 2}
 DEMO_USERS = ("customer", "agent", "admin")

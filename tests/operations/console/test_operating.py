@@ -14,10 +14,11 @@ from django_q.models import Schedule
 from operations import actions
 from operations.models import Kind, OperatorAction, State
 from operations.performing import perform
-from stega import outbox, schedules
+from stega import outbox
 from stega.models import OutboxEntry
 from stega.pgque import client, oversight
 from stega.pgque.publishing import event_key
+from stega.tasks import schedules
 from tests.support.event_log import tick
 from tests.support.letters import bury
 

@@ -14,9 +14,9 @@ from notifications.notice import Channel
 from operations.console.addresses import problem_address
 from operations.models import Kind, OperatorAction, Sample
 from operations.problems.words import Name
-from stega import schedules
 from stega.models import OutboxEntry
 from stega.pgque import client, oversight
+from stega.tasks import schedules
 from tests.factories import make_ticket
 from tests.operations.console.lists import PAGES
 from tests.support.console import row_of_each_kind

@@ -13,7 +13,7 @@ from stega.models import MessageInHand
 from stega.pgque import catalogue, client
 from stega.pgque.consumer import Consumer, Progress, member_name
 from stega.pgque.message import Message, Rejected, RetryLater, retry_delay
-from stega.process import TryAgain
+from stega.processes.process import TryAgain
 from tests.support.event_log import dead_letters, make_retries_due, retries, tick
 from tests.support.waiting import wait_until
 

@@ -8,7 +8,7 @@ from django.db import OperationalError, connections
 from stega.pgque import client, session
 from stega.pgque.consumer import Consumer
 from stega.pgque.leadership import Leadership
-from stega.process import name_connections
+from stega.processes.process import name_connections
 from tests.support.event_log import tick
 from tests.support.waiting import wait_until
 

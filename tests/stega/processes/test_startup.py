@@ -1,0 +1,49 @@
+"""stega/processes/startup.py: a command that cannot start says one line and exits with 1."""
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.db import OperationalError
+
+from stega.processes import startup
+
+WORDS = 'connection to server at "127.0.0.1", port 9 failed: Connection refused'
+
+
+def test_a_wrong_setting_is_one_line_and_exit_code_1(capsys):
+    with pytest.raises(SystemExit) as end, startup.refusing_clearly():
+        raise ImproperlyConfigured("DATABASE_URL is not a database URL.")
+
+    assert end.value.code == 1
+    assert capsys.readouterr().err == "stega: DATABASE_URL is not a database URL.\n"
+
+
+def test_an_unreachable_database_is_named_with_its_variable(monkeypatch, capsys):
+    monkeypatch.setattr(startup, "_try", {"default": "", "jobs": "too many clients", "events": WORDS}.get)
+
+    with pytest.raises(SystemExit) as end, startup.refusing_clearly():
+        raise OperationalError(WORDS.replace(" failed", "\n\tfailed"))
+
+    said = capsys.readouterr().err
+    assert end.value.code == 1
+    assert said.count("\n") == 1
+    assert "events database" in said
+    assert "EVENTS_DATABASE_URL" in said
+
+
+def test_any_other_error_is_left_alone():
+    with pytest.raises(ZeroDivisionError), startup.refusing_clearly():
+        raise ZeroDivisionError
+
+
+def test_the_web_refuses_to_serve_pages_without_style(settings, tmp_path):
+    settings.DEBUG, settings.SECRET_KEY, settings.STATIC_ROOT = False, "0123456789" * 6, tmp_path
+
+    with pytest.raises(ImproperlyConfigured, match="collectstatic"):
+        startup.require_web()
+
+
+def test_the_web_serves_pages_when_only_warnings_are_left(settings, tmp_path):
+    settings.DEBUG, settings.SECRET_KEY, settings.STATIC_ROOT = False, "0123456789" * 6, tmp_path
+    (tmp_path / "staticfiles.json").write_text("{}")
+
+    startup.require_web()
