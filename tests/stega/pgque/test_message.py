@@ -1,13 +1,14 @@
-"""stega/pgque/message.py: what is said of a payload that is none tells nothing of what it holds."""
+"""stega/pgque/message.py: a refusal tells nothing of what a payload holds, and a retry waits ever longer."""
 
 import json
 import uuid
+from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from stega.pgque import catalogue, client
-from stega.pgque.message import Rejected, message_of
+from stega.pgque.message import Rejected, message_of, retry_delay
 
 SECRET = "a-customers-words"
 FIELDS = [(name, field) for name, event_type in catalogue.EVENT_TYPES.items() for field in event_type.payload]
@@ -73,3 +74,11 @@ def test_a_key_that_is_none_is_not_quoted():
 def _of_type(kind):
     kind = kind[0] if isinstance(kind, tuple) else kind
     return kind()
+
+
+@pytest.mark.parametrize(
+    ("attempt", "jitter", "seconds"),
+    [(0, 1.0, 2), (1, 1.0, 4), (5, 0.5, 32), (20, 1.0, 3600), (10_000, 1.0, 3600), (0, 0.0, 1)],
+)
+def test_the_pause_before_a_retry_doubles_up_to_an_hour(attempt, jitter, seconds):
+    assert retry_delay(attempt, jitter) == timedelta(seconds=seconds)

@@ -1,0 +1,153 @@
+"""stega/pgque/consumer.py: a message that fails comes again or becomes a dead letter; its neighbours go on."""
+
+import json
+
+import pytest
+from django.db import IntegrityError
+
+from stega.pgque import client
+from stega.pgque.message import Rejected, RetryLater
+from tests.stega.pgque.consumer.recording import WELCOME, send
+from tests.support.event_log import dead_letters, make_retries_due, retries, tick
+
+pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
+
+
+def test_a_failure_comes_again_alone_with_its_attempt_counted(queue, consumer, recorder):
+    recorder.raising = {2: [RetryLater("busy")]}
+    send(queue, 1, 2, 3)
+
+    consumer.run(until_idle=True)
+    make_retries_due(queue)
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1, 2, 3, 2]
+    assert recorder.messages[-1].attempt == 2
+
+
+def count_deliveries(queue, consumer, recorder, times):
+    for _ in range(times):
+        consumer.run(until_idle=True)
+        make_retries_due(queue)
+    return len(recorder.messages)
+
+
+def test_a_message_that_waits_for_an_outage_never_becomes_a_dead_letter(queue, consumer, recorder, settings):
+    settings.PGQUE_MAX_RETRIES = 4
+    client.set_queue_config(queue, "max_retries", "4")
+    recorder.raising = {1: [RetryLater("mail server away", counted=False) for _ in range(20)]}
+    send(queue, 1)
+
+    count_deliveries(queue, consumer, recorder, 30)
+
+    assert len(recorder.messages) == 21
+    assert len({(message.key, str(message.payload)) for message in recorder.messages}) == 1
+    assert (dead_letters(queue), retries(queue)) == ({}, [])
+
+
+def test_a_message_that_waited_long_still_has_tries_for_faults(queue, consumer, recorder, settings):
+    settings.PGQUE_MAX_RETRIES = 4
+    client.set_queue_config(queue, "max_retries", "4")
+    waits = [RetryLater("mail server away", counted=False) for _ in range(20)]
+    recorder.raising = {1: [*waits, ValueError("passing"), ValueError("passing")]}
+    send(queue, 1)
+
+    count_deliveries(queue, consumer, recorder, 30)
+
+    assert (dead_letters(queue), retries(queue)) == ({}, [])
+
+
+def test_a_message_that_fails_by_a_fault_of_ours_ends_as_a_dead_letter(queue, consumer, recorder, settings):
+    client.set_queue_config(queue, "max_retries", "4")
+    recorder.raising = {1: [ValueError("bug") for _ in range(20)]}
+    send(queue, 1)
+
+    count_deliveries(queue, consumer, recorder, 10)
+
+    assert len(recorder.messages) == 5
+    assert [reason.partition(" at ")[0] for reason in dead_letters(queue).values()] == ["ValueError"]
+
+
+def test_a_bug_in_a_handler_does_not_stop_its_neighbours(queue, consumer, recorder):
+    recorder.raising = {5: [ValueError("bad \x00 \ud83d 💎")]}
+    send(queue, *range(1, 11))
+
+    consumer.run(until_idle=True)
+
+    assert recorder.users == list(range(1, 11))
+    assert len(retries(queue)) == 1
+
+
+def test_a_rejected_message_is_a_dead_letter_at_once_with_its_reason(queue, consumer, recorder):
+    recorder.raising = {2: [Rejected("no such \x00 mailbox")]}
+    send(queue, 1, 2, 3)
+
+    consumer.run(until_idle=True)
+
+    assert list(dead_letters(queue).values()) == ["no such  mailbox"]
+    assert retries(queue) == []
+    assert recorder.users == [1, 2, 3]
+
+
+def test_a_type_nobody_knows_is_a_dead_letter_that_names_it(queue, consumer, recorder):
+    send(queue, 1)
+    send(queue, 2, event_type="ticket.merged")
+    send(queue, 3)
+
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1, 3]
+    (reason,) = dead_letters(queue).values()
+    assert "ticket.merged" in reason
+
+
+def test_a_type_of_another_consumer_is_acked_in_silence(queue, consumer, recorder):
+    send(queue, 1, event_type="ticket.sla_breached")
+
+    consumer.run(until_idle=True)
+
+    assert (recorder.users, dead_letters(queue), retries(queue)) == ([], {}, [])
+
+
+def test_a_type_of_this_consumer_without_a_handler_waits_for_the_version_that_has_it(queue, consumer, recorder):
+    send(queue, 1, event_type="report.weekly_ready")
+
+    consumer.run(until_idle=True)
+
+    assert len(retries(queue)) == 1
+    assert dead_letters(queue) == {}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "not json",
+        "[1]",
+        "null",
+        '{"user_id": 1}',
+        '{"user_id": NaN, "email": "a", "display_name": "b"}',
+        '{"user_id": 1, "email": "a", "display_name": "b", "more": 1e400}',
+        '{"user_id": ' + "9" * 5_000 + ', "email": "a", "display_name": "b"}',
+        "[" * 200_000,
+    ],
+)
+def test_a_payload_that_is_none_is_a_dead_letter(queue, consumer, recorder, data):
+    client.send_batch(queue, "ticket.welcome", [data, json.dumps(WELCOME)])
+    tick(queue)
+
+    consumer.run(until_idle=True)
+
+    assert recorder.users == [1]
+    assert [reason.startswith("bad payload") for reason in dead_letters(queue).values()] == [True]
+
+
+def test_what_a_fault_quotes_of_a_payload_is_neither_in_the_log_nor_in_a_reason(queue, consumer, recorder, caplog):
+    faults = [KeyError("their words"), ValueError("their words"), IntegrityError("DETAIL: their words")]
+    recorder.raising = {number: [fault] for number, fault in enumerate(faults, 1)}
+    send(queue, 1, 2, 3)
+
+    consumer.run(until_idle=True)
+
+    assert len(retries(queue)) == 3
+    assert "their words" not in caplog.text
+    assert [name for name in ("KeyError", "ValueError", "IntegrityError") if name not in caplog.text] == []
