@@ -7,9 +7,12 @@ from django.db import connection, connections
 
 from notifications.channels import TemporaryFailure
 from notifications.circuits import Admission, pause
+from notifications.delivery import deliver
 from notifications.models import Circuit
 from notifications.models.circuit import STATE, state_of
+from stega.pgque.message import RetryLater
 from tests.notifications.moments import pass_by
+from tests.notifications.notices import mail_to, post_to
 
 LINE = "smtp mail.example.com:25"
 
@@ -166,3 +169,33 @@ def test_one_of_many_processes_probes():
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(ask, range(8))) == 1
+
+
+@pytest.mark.django_db
+class TestWhatDeliveringSaysOfALine:
+    @pytest.fixture
+    def failing(self, mailbox):
+        """A mail server whose circuit is open, and which may be probed."""
+        mailbox.rcpt = lambda address: "451 later"
+        for number in range(1, 4):
+            with pytest.raises(RetryLater):
+                deliver([mail_to(number)])
+        pass_by(10)
+        return mailbox
+
+    def test_a_bad_address_does_not_close_the_circuit_of_the_mail_server(self, failing):
+        deliver([mail_to(4, target="no address")])
+
+        assert Circuit.objects.get().failures == 3
+
+    @pytest.mark.parametrize("reply", ["550 5.1.1 no such user", None])
+    def test_an_answer_closes_the_circuit(self, failing, reply):
+        failing.rcpt = lambda address: reply
+        deliver([mail_to(4)])
+
+        assert (Circuit.objects.get().failures, Circuit.objects.get().retry_at) == (0, None)
+
+    def test_a_circuit_never_names_the_webhook(self, webhook):
+        deliver([post_to(webhook)])
+
+        assert "verysecret" not in str(Circuit.objects.values())

@@ -8,7 +8,7 @@ from accounts.models import Role, User
 from notifications.delivery import deliver
 from notifications.models import Delivery, DeliveryQuerySet, State
 from stega.pgque import catalogue, client
-from tests.notifications.test_delivery import mail_to
+from tests.notifications.notices import mail_to
 from tests.notifications.test_messages import PAYLOADS
 from tests.support.event_log import tick
 

@@ -1,56 +1,22 @@
+"""notifications/delivery.py: each notice is told once, and a failure holds up nobody else."""
+
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from django.db import OperationalError, connection, connections, transaction
-from django.db.models import F
 
 from notifications.channels import email
-from notifications.circuits import Admission
 from notifications.delivery import deliver
-from notifications.messages import Wording
-from notifications.models import Circuit, Delivery, DeliveryQuerySet, State
-from notifications.notice import Channel, Notice
+from notifications.models import Delivery, DeliveryQuerySet, State
 from stega.pgque.message import RetryLater
 from tests.notifications.moments import pass_by
+from tests.notifications.notices import age, mail_to, post_to, row
 from tests.support.receivers import Answer
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
-
-KEY = uuid.UUID("5f5fc7c0-0000-4000-8000-000000000001")
-WORDING = Wording("SLA breached", "It burns.\n", "<p>It burns.</p>")
-
-
-def mail_to(number, **changes):
-    address = f"user{number}@example.com"
-    notice = Notice(
-        KEY, "ticket.sla_breached", 12, Channel.EMAIL, f"user:{number}", address, WORDING, name="user", target=address
-    )
-    return replace(notice, **changes)
-
-
-def post_to(webhook):
-    return Notice(KEY, "ticket.sla_breached", 12, Channel.SLACK, "product:3", "Printers", WORDING, target=webhook.url)
-
-
-def row(recipient="user:1"):
-    return Delivery.objects.get(recipient=recipient)
-
-
-def claim():
-    """Another process takes the notice for user 1."""
-    held = Delivery.objects.claim(mail_to(1), "<1@example.com>", "smtp")
-    assert held is not None
-    return held
-
-
-def age(**ages):
-    """Move moments of every row into the past, as if that time had gone by."""
-    Delivery.objects.update(**{name: F(name) - timedelta(seconds=seconds) for name, seconds in ages.items()})
 
 
 def test_a_notice_is_told_and_recorded(mailbox):
@@ -176,155 +142,6 @@ def test_slack_is_asked_again_when_the_wait_is_over(webhook):
     assert (row("product:3").state, len(webhook.received)) == (State.SENT, 2)
 
 
-def test_a_notice_in_another_processs_hands_is_left_to_it(mailbox, settings):
-    claim()
-
-    with pytest.raises(RetryLater) as later:
-        deliver([mail_to(1)])
-
-    assert mailbox.received == []
-    assert 0 < (later.value.seconds or 0) <= settings.DELIVERY_LEASE_SECONDS
-
-
-def test_a_notice_whose_sender_died_is_told_after_the_lease(mailbox, settings):
-    claim()
-    age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
-
-    deliver([mail_to(1)])
-
-    assert len(mailbox.received) == 1
-    assert (row().state, row().attempts) == (State.SENT, 2)
-
-
-def test_a_sender_that_lost_its_claim_writes_no_failure_over_the_new_one(settings):
-    lost = claim()
-    age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
-    claim()
-
-    Delivery.objects.settle_failed(lost, "late", "")
-
-    assert row().state == State.SENDING
-
-
-def test_what_went_out_is_sent_though_the_claim_was_lost(settings):
-    lost = claim()
-    age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
-    held = claim()
-
-    Delivery.objects.settle_sent(lost)
-    Delivery.objects.settle_failed(held, "refused", "")
-
-    assert row().state == State.SENT
-
-
-def crash_and_give_the_id_to(notice):
-    """The server's crash took the claim back, and the ids with it: another process's claim got the same one."""
-    taken_back = Delivery.objects.get().pk
-    Delivery.objects.all().delete()
-    Delivery.objects.claim(notice, "<2@example.com>", "smtp")
-    Delivery.objects.update(id=taken_back)
-
-
-@pytest.mark.parametrize(
-    ("settle", "words", "state"),
-    [
-        ("settle_sent", (), State.SENT),
-        ("settle_failed", ("refused", ""), State.FAILED),
-        ("settle_given_up", ("too old", ""), State.GIVEN_UP),
-    ],
-)
-def test_the_end_of_a_claim_that_a_crash_took_back_is_written_and_no_other_row_is_touched(settle, words, state):
-    lost = claim()
-    crash_and_give_the_id_to(mail_to(2))
-
-    getattr(Delivery.objects, settle)(lost, *words)
-
-    assert {each.recipient: each.state for each in Delivery.objects.all()} == {"user:1": state, "user:2": State.SENDING}
-    assert (row().attempts, row().message_id, row().address) == (1, "<1@example.com>", "user1@example.com")
-
-
-@pytest.mark.parametrize(
-    ("settle", "words"), [("settle_pending", ("busy", "", 5.0)), ("postpone", ("paced", Admission(5.0)))]
-)
-def test_giving_back_a_claim_that_a_crash_took_back_touches_no_other_row(settle, words):
-    lost = claim()
-    crash_and_give_the_id_to(mail_to(2))
-
-    getattr(Delivery.objects, settle)(lost, *words)
-
-    assert Delivery.objects.get().state == State.SENDING
-
-
-def test_who_claims_anew_what_a_crash_took_back_is_not_overruled_by_the_former_claims_failure():
-    lost = claim()
-    crash_and_give_the_id_to(mail_to(1))
-
-    Delivery.objects.settle_failed(lost, "refused", "")
-    Delivery.objects.settle_pending(lost, "busy", "", 5.0)
-
-    assert row().state == State.SENDING
-
-
-def claim_taken_back(settings, earlier):
-    """A second claim of user 1's notice whose row a crash of the server took back to its `earlier` state."""
-    first = claim()
-    if earlier == State.PENDING:
-        Delivery.objects.settle_pending(first, "busy", "", None)
-    if earlier == State.GIVEN_UP:
-        Delivery.objects.settle_given_up(first, "too old", "")
-    age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
-    before = Delivery.objects.values().get()
-    lost = claim()
-    Delivery.objects.update(**before)
-    return lost
-
-
-@pytest.mark.parametrize("earlier", [State.PENDING, State.SENDING, State.GIVEN_UP])
-@pytest.mark.parametrize(
-    ("settle", "words", "state"),
-    [
-        ("settle_sent", (), State.SENT),
-        ("settle_failed", ("refused", ""), State.FAILED),
-        ("settle_given_up", ("older yet", ""), State.GIVEN_UP),
-    ],
-)
-def test_the_end_of_a_later_claim_that_a_crash_took_back_is_written(settings, earlier, settle, words, state):
-    lost = claim_taken_back(settings, earlier)
-
-    getattr(Delivery.objects, settle)(lost, *words)
-
-    assert (row().state, row().reason) == (state, "".join(words))
-    assert (row().attempts, row().claimed_at) == (2, lost.claimed_at)
-
-
-def test_who_has_claimed_since_what_a_crash_took_back_and_waits_is_not_overruled_by_the_former_claims_failure(settings):
-    lost = claim_taken_back(settings, State.PENDING)
-    Delivery.objects.postpone(claim(), "paced", Admission(5.0))
-
-    Delivery.objects.settle_failed(lost, "refused", "")
-
-    assert (row().state, row().attempts) == (State.PENDING, 1)
-
-
-def test_what_the_sender_before_told_is_not_overruled_by_the_failure_of_a_claim_that_a_crash_took_back(settings):
-    lost = claim_taken_back(settings, State.SENDING)
-    Delivery.objects.update(state=State.SENT)
-
-    Delivery.objects.settle_failed(lost, "refused", "")
-
-    assert row().state == State.SENT
-
-
-def test_what_went_out_before_a_crash_took_the_claim_back_is_not_sent_again(mailbox):
-    lost = claim()
-    Delivery.objects.all().delete()
-
-    Delivery.objects.settle_sent(lost)
-    deliver([mail_to(1)])
-
-    assert (mailbox.received, row().state) == ([], State.SENT)
-
-
 def test_who_is_not_told_is_recorded_with_the_reason(mailbox):
     deliver([mail_to(1, skip="The user is inactive"), mail_to(2)])
 
@@ -426,38 +243,6 @@ def test_nobody_is_told_any_more_once_a_stop_was_asked(mailbox):
 
     assert mailbox.addresses() == ["user1@example.com"]
     assert Delivery.objects.count() == 1
-
-
-def test_a_bad_address_does_not_close_the_circuit_of_the_mail_server(mailbox):
-    mailbox.rcpt = lambda address: "451 later"
-    for number in range(1, 4):
-        with pytest.raises(RetryLater):
-            deliver([mail_to(number)])
-    pass_by(10)
-
-    deliver([mail_to(4, target="no address")])
-
-    assert Circuit.objects.get().failures == 3
-
-
-@pytest.mark.parametrize("reply", ["550 5.1.1 no such user", None])
-def test_an_answer_closes_the_circuit(mailbox, reply):
-    mailbox.rcpt = lambda address: "451 later"
-    for number in range(1, 4):
-        with pytest.raises(RetryLater):
-            deliver([mail_to(number)])
-    pass_by(10)
-
-    mailbox.rcpt = lambda address: reply
-    deliver([mail_to(4)])
-
-    assert (Circuit.objects.get().failures, Circuit.objects.get().retry_at) == (0, None)
-
-
-def test_a_circuit_never_names_the_webhook(webhook):
-    deliver([post_to(webhook)])
-
-    assert "verysecret" not in str(Circuit.objects.values())
 
 
 @pytest.mark.django_db(transaction=True)
