@@ -5,7 +5,7 @@ import contextlib
 import psycopg
 import pytest
 
-from tests.support.engine import send, tick
+from tests.support.engine import join, send, tick
 
 
 def test_a_queue_is_created_once(sql, queue):
@@ -143,7 +143,7 @@ def test_a_queue_with_a_consumer_is_dropped_only_by_force(sql, queue, consumer):
 
 
 def test_force_drops_groups_retries_and_dead_letters_too(sql, queue):
-    sql.rows("select pgque.subscribe_subconsumer(%s, 'group', 'a')", [queue])
+    join(sql, queue, "group", "a")
     prefix, queue_id = sql.rows(
         "select replace(queue_data_pfx, 'pgque.', ''), queue_id from pgque.queue where queue_name = %s", [queue]
     )[0]

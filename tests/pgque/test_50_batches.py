@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.support.engine import ack, drain, nack, payloads, receive, rotate, send, tick
+from tests.support.engine import ack, drain, nack, payloads, receive, rotate, send, send_batches, tick
 
 
 def next_batch(sql, queue):
@@ -180,9 +180,7 @@ def test_a_cursor_over_a_batch_gives_its_first_rows_and_stays_open(sql, session,
     ],
 )
 def test_a_batch_may_be_wanted_by_age_or_size(sql, queue, consumer, lag, count, interval, expected):
-    for payload in "abc":
-        send(sql, queue, payload)
-        tick(sql, queue)
+    send_batches(sql, queue, "abc")
 
     found = sql.rows(
         "select cur_tick_id, prev_tick_id from pgque.next_batch_custom(%s, 'reader', %s, %s, %s)",

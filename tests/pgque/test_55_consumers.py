@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.support.engine import ack, drain, nack, receive, rotate, send, tick
+from tests.support.engine import ack, drain, nack, receive, rotate, send, send_batches, tick
 
 
 def test_a_consumer_is_subscribed_once(sql, queue):
@@ -32,9 +32,7 @@ def test_every_consumer_sees_every_event(sql, queue):
 
 
 def test_a_consumer_may_start_at_an_older_tick_and_move(sql, queue):
-    for payload in "12":
-        send(sql, queue, payload)
-        tick(sql, queue)
+    send_batches(sql, queue, "12")
 
     assert sql.value("select pgque.register_consumer_at(%s, 'c', 2)", [queue]) == 1
     assert drain(sql, queue, "c") == ["2"]

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.support.engine import ack, drain, nack, receive, receive_coop, send, tick
+from tests.support.engine import ack, drain, join, nack, receive, receive_coop, send, tick
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_an_event_may_be_buried_at_once(sql, queue, consumer):
 
 def test_letters_of_a_member_outlive_it_and_come_back_to_the_group(sql, queue):
     sql.rows("select pgque.set_queue_config(%s, 'max_retries', '0')", [queue])
-    sql.rows("select pgque.subscribe_subconsumer(%s, 'group', m) from unnest('{a,b}'::text[]) m", [queue])
+    join(sql, queue, "group", "ab")
     send(sql, queue, "1")
     tick(sql, queue)
     [message] = receive_coop(sql, queue, "group", "a")

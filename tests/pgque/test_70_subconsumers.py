@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.support.engine import ack, drain, nack, payloads, receive, receive_coop, send, tick
+from tests.support.engine import ack, drain, nack, payloads, receive, receive_coop, send, send_batches, tick
 
 
 def rows(sql, queue):
@@ -15,7 +15,7 @@ def rows(sql, queue):
     )
 
 
-def join(sql, queue, member, convert=False):
+def subscribe(sql, queue, member, convert=False):
     return sql.value("select pgque.subscribe_subconsumer(%s, 'group', %s, %s)", [queue, member, convert])
 
 
@@ -27,14 +27,12 @@ def fall_silent(sql, batch):
 def group(sql, queue):
     """A group with the members a and b, and one window each waiting: 1 and 2."""
     for member in "ab":
-        join(sql, queue, member)
-    for payload in "12":
-        send(sql, queue, payload)
-        tick(sql, queue)
+        subscribe(sql, queue, member)
+    send_batches(sql, queue, "12")
 
 
 def test_joining_makes_the_group_and_is_done_once(sql, queue):
-    assert [join(sql, queue, "a"), join(sql, queue, "a"), join(sql, queue, "b")] == [1, 0, 1]
+    assert [subscribe(sql, queue, "a"), subscribe(sql, queue, "a"), subscribe(sql, queue, "b")] == [1, 0, 1]
 
     names = [row[:4] for row in rows(sql, queue)]
     assert names == [
@@ -51,9 +49,9 @@ def test_a_normal_consumer_becomes_a_group_only_when_asked_and_keeps_its_cursor(
     tick(sql, queue)
 
     with pytest.raises(psycopg.errors.RaiseException, match="is already a normal consumer; explicit conversion is"):
-        join(sql, queue, "a")
+        subscribe(sql, queue, "a")
 
-    assert join(sql, queue, "a", convert=True) == 1
+    assert subscribe(sql, queue, "a", convert=True) == 1
     assert payloads(receive_coop(sql, queue, "group", "a")) == ["1"]
 
 
@@ -64,7 +62,7 @@ def test_a_normal_consumer_at_work_is_not_converted(sql, queue):
     receive(sql, queue, "group")
 
     with pytest.raises(psycopg.errors.RaiseException, match="cannot convert active normal consumer group on queue"):
-        join(sql, queue, "a", convert=True)
+        subscribe(sql, queue, "a", convert=True)
 
 
 def test_each_window_goes_to_one_member(sql, queue, group):
@@ -95,7 +93,7 @@ def test_a_member_is_known_after_its_first_receive(sql, queue):
 
 
 def test_an_idle_poll_uses_no_transaction_id(sql, queue):
-    join(sql, queue, "a")
+    subscribe(sql, queue, "a")
     sql.rows("begin")
 
     receive_coop(sql, queue, "group", "a", "1 minute")
@@ -105,7 +103,7 @@ def test_an_idle_poll_uses_no_transaction_id(sql, queue):
 
 
 def test_an_idle_member_gives_a_sign_of_life_now_and_then(sql, queue):
-    join(sql, queue, "a")
+    subscribe(sql, queue, "a")
     sql.rows("update pgque.subscription set sub_active = now() - interval '1 minute'")
 
     receive_coop(sql, queue, "group", "a")
@@ -167,7 +165,7 @@ def test_the_one_silent_for_longest_is_taken_first(sql, queue, group):
 
 def test_an_overflow_changes_nothing_not_even_a_takeover(sql, queue):
     for member in "ab":
-        join(sql, queue, member)
+        subscribe(sql, queue, member)
     send(sql, queue, "1", "2")
     tick(sql, queue)
     batch = receive_coop(sql, queue, "group", "a")[0][1]

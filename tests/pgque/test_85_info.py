@@ -1,6 +1,6 @@
 """What operators look at."""
 
-from tests.support.engine import receive, send, tick
+from tests.support.engine import join, receive, send, tick
 
 
 def test_a_queue_shows_its_settings_and_its_state(sql, queue):
@@ -42,7 +42,7 @@ def test_a_consumer_shows_what_it_has_before_it(sql, queue, consumer):
 
 
 def test_idle_members_show_no_lag(sql, queue):
-    sql.rows("select pgque.subscribe_subconsumer(%s, 'group', 'a')", [queue])
+    join(sql, queue, "group", "a")
 
     rows = sql.rows("select consumer_name, lag is null, pending_events from pgque.get_consumer_info(%s)", [queue])
 

@@ -16,6 +16,19 @@ def tick(session: Session, queue: str) -> int:
     return int(session.value("select pgque.ticker(%s)", [queue]))
 
 
+def send_batches(session: Session, queue: str, payloads: str) -> None:
+    """Each letter is an event in a batch of its own."""
+    for payload in payloads:
+        send(session, queue, payload)
+        tick(session, queue)
+
+
+def join(session: Session, queue: str, group: str, members: str) -> None:
+    """Each letter is the name of a member."""
+    for member in members:
+        session.value("select pgque.subscribe_subconsumer(%s, %s, %s)", [queue, group, member])
+
+
 def receive(session: Session, queue: str, consumer: str, limit: int | None = None) -> list[tuple[Any, ...]]:
     return session.rows("select * from pgque.receive(%s, %s, %s)", [queue, consumer, limit])
 
