@@ -1,18 +1,16 @@
-"""stega/database: which connections are kept, and how long one waits."""
+"""stega/database/base.py: which sessions are kept, and what a session is given."""
 
 import logging
 from contextlib import closing
 
 import psycopg
 import pytest
-from django.db import DataError, InternalError, close_old_connections, connections, reset_queries
-from psycopg import generators
+from django.db import InternalError, close_old_connections, connections, reset_queries
 
-from stega.database import clock, plans
+from stega.database import clock
 from stega.database.base import DatabaseWrapper
 from stega.models import OutboxEntry
 from tests.factories import make_product
-from tests.support import servers
 from tests.support.waiting import wait_until
 from tickets.models import Product
 
@@ -86,49 +84,6 @@ def test_a_session_of_a_pooler_is_left_as_it_is(web_session, monkeypatch):
     monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", 0)
 
     assert web_session() == "0"
-
-
-@pytest.fixture
-def kept_plans():
-    """Ask a session that begins now the same ten times; how many plans it keeps then."""
-
-    def ask():
-        connections["default"].close()
-        with plans.cursor("default") as cursor:
-            for number in range(10):
-                cursor.execute("select %s::int", [number])
-            cursor.execute("select count(*)::int from pg_prepared_statements")
-            return cursor.fetchone()[0]
-
-    yield ask
-    connections["default"].close()
-
-
-def test_a_session_keeps_the_plan_of_what_it_is_asked_again(kept_plans):
-    assert kept_plans() == 1
-
-
-def test_a_session_of_a_pooler_keeps_no_plan(kept_plans, monkeypatch):
-    monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", 0)
-
-    assert kept_plans() == 0
-
-
-def test_an_error_of_a_statement_whose_plan_is_kept_is_djangos():
-    with plans.cursor("default") as cursor, pytest.raises(DataError):
-        cursor.execute("select 1 / %s::int", [0])
-
-
-def test_psycopg_stops_waiting_when_told_with_an_error_that_is_no_servers():
-    """stega/database/driver.py relies on this, and no document of psycopg promises it."""
-    with closing(psycopg.connect(servers.app.url(), autocommit=True)) as connection:
-        connection.pgconn.send_query(b"select pg_sleep(60)")
-
-        with pytest.raises(psycopg.OperationalError) as stopped:
-            connection.wait(generators.execute(connection.pgconn), timeout=0.1)
-        connection.cancel()
-
-    assert stopped.value.sqlstate is None
 
 
 def test_a_good_connection_is_kept():
