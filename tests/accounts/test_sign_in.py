@@ -1,10 +1,8 @@
 """Signing in: the one door, the first time through it, and what it does with bad input."""
 
-import threading
 from datetime import UTC, datetime
 
 import pytest
-from django.db import connections
 from django.test import Client
 
 from accounts import actions
@@ -12,6 +10,7 @@ from accounts.models import User
 from stega.models import OutboxEntry
 from stega.pgque.publishing import event_key
 from tests.factories import PASSWORD
+from tests.support.together import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -56,21 +55,7 @@ def test_only_the_first_of_two_records_counts(customer):
 
 @pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
 def test_of_many_sign_ins_at_once_one_is_the_first(customer):
-    barrier = threading.Barrier(6, timeout=10)
-    firsts = []
-
-    def record():
-        try:
-            barrier.wait()
-            firsts.append(actions.record_first_sign_in(customer, NOW))
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=record) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
+    firsts = at_once(lambda _: actions.record_first_sign_in(customer, NOW), range(6))
 
     assert sorted(firsts) == [False] * 5 + [True]
     assert OutboxEntry.objects.count() == 1

@@ -3,8 +3,8 @@ import uuid
 import pytest
 
 from accounts import tasks
-from stega.pgque import catalogue
 from stega.pgque.publishing import event_key
+from tests.support.event_log import published_by
 
 pytestmark = pytest.mark.django_db
 
@@ -13,15 +13,7 @@ KEY = uuid.UUID("00000000-0000-0000-0000-000000000001")
 
 @pytest.fixture
 def published(monkeypatch):
-    events = []
-
-    def publish(event_type, payload, key):
-        catalogue.check(event_type, payload)
-        events.append((event_type, payload, key))
-        return len(events)
-
-    monkeypatch.setattr(tasks, "publish", publish)
-    return events
+    return published_by(tasks, monkeypatch)
 
 
 def test_the_welcome_is_published_under_the_key_of_its_entry(published, customer):

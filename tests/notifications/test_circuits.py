@@ -1,9 +1,7 @@
 """Lines that fail are left in peace, probed by one, and used again; busy ones are paced."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
-from django.db import connection, connections
+from django.db import connection
 
 from notifications.channels import TemporaryFailure
 from notifications.circuits import Admission, pause
@@ -13,6 +11,7 @@ from notifications.models.circuit import STATE, state_of
 from stega.pgque.message import RetryLater
 from tests.notifications.moments import pass_by
 from tests.notifications.notices import mail_to, post_to
+from tests.support.together import at_once
 
 LINE = "smtp mail.example.com:25"
 
@@ -161,14 +160,7 @@ def test_one_of_many_processes_probes():
     fail(3)
     pass_by(5)
 
-    def ask(_):
-        try:
-            return admit().is_probe
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(ask, range(8))) == 1
+    assert sum(at_once(lambda _: admit().is_probe, range(8))) == 1
 
 
 @pytest.mark.django_db

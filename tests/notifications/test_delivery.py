@@ -1,6 +1,5 @@
 """notifications/delivery.py: each notice is told once, and a failure holds up nobody else."""
 
-import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +13,7 @@ from stega.pgque.message import RetryLater
 from tests.notifications.moments import pass_by
 from tests.notifications.notices import age, mail_to, post_to, row
 from tests.support.receivers import Answer
+from tests.support.together import at_once
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db
@@ -255,21 +255,15 @@ def test_nobody_may_deliver_inside_a_transaction(mailbox):
 
 @pytest.mark.django_db(transaction=True)
 def test_two_processes_at_once_tell_once(mailbox):
-    together = threading.Barrier(8)
-
-    def tell():
+    def tell(notice):
         try:
-            together.wait()
-            deliver([mail_to(1)])
+            deliver([notice])
         except RetryLater:
             pass
         finally:
             email.hang_up()
-            connections.close_all()
 
-    with ThreadPoolExecutor(8) as pool:
-        for each in [pool.submit(tell) for _ in range(8)]:
-            each.result()
+    at_once(tell, [mail_to(1)] * 8)
 
     assert len(mailbox.received) == 1
     assert (row().state, row().attempts) == (State.SENT, 1)

@@ -2,7 +2,7 @@
 
 from django.db import connections
 
-from stega.pgque import client, query
+from stega.pgque import catalogue, client, query
 
 
 def tick(queue):
@@ -10,6 +10,19 @@ def tick(queue):
     client.force_next_tick(queue)
     with connections["events"].cursor() as cursor:
         cursor.execute("select pgque.ticker(%s)", [queue])
+
+
+def published_by(tasks, monkeypatch):
+    """What the module of tasks publishes from now on, checked as the real publish() does."""
+    events = []
+
+    def publish(event_type, payload, key):
+        catalogue.check(event_type, payload)
+        events.append((event_type, payload, key))
+        return len(events)
+
+    monkeypatch.setattr(tasks, "publish", publish)
+    return events
 
 
 def retries(queue):

@@ -9,9 +9,10 @@ from django.db import connections, transaction
 from django.utils import timezone
 
 from stega.models import OutboxEntry
-from stega.pgque import catalogue
 from stega.pgque.publishing import event_key
 from tests.factories import make_product, make_ticket
+from tests.support.event_log import published_by
+from tests.support.together import at_once
 from tickets import actions, tasks
 from tickets.models import Ticket, TicketEvent
 
@@ -23,16 +24,7 @@ LATE = timedelta(hours=-1)
 
 @pytest.fixture
 def published(monkeypatch):
-    """What was published, checked as the real publish() does."""
-    events = []
-
-    def publish(event_type, payload, key):
-        catalogue.check(event_type, payload)
-        events.append((event_type, payload, key))
-        return len(events)
-
-    monkeypatch.setattr(tasks, "publish", publish)
-    return events
+    return published_by(tasks, monkeypatch)
 
 
 @pytest.fixture
@@ -215,21 +207,8 @@ def test_eight_clusters_that_scan_at_once_find_each_breach_once(customer, produc
     monkeypatch.setattr(tasks, "SCAN_CHUNK", 5)
     for _ in range(40):
         make_ticket(customer, product, due_in=LATE)
-    barrier = threading.Barrier(8, timeout=20)
-    found = []
 
-    def scan():
-        try:
-            barrier.wait()
-            found.append(tasks.check_sla_breaches()["breaches_found"])
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=scan) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    found = at_once(lambda _: tasks.check_sla_breaches()["breaches_found"], range(8))
 
     assert sum(found) == 40
     assert TicketEvent.objects.count() == OutboxEntry.objects.filter(task="publish_sla_breached").count() == 40

@@ -1,7 +1,6 @@
 """Every action: asked first, given a reason, recorded, done once, refused where there is nothing to do it to."""
 
 import re
-import threading
 import uuid
 
 import pytest
@@ -21,6 +20,7 @@ from stega.pgque.publishing import event_key
 from stega.tasks import schedules
 from tests.support.event_log import tick
 from tests.support.letters import bury
+from tests.support.together import at_once
 
 REASON = "The mailbox works again"
 
@@ -278,22 +278,13 @@ def test_entries_given_up_after_the_question_are_not_let_be(browser, targets):
 def test_two_replays_of_one_letter_at_the_same_moment_make_one_event(as_user, operator, admin, queue, letters):
     """ST-132."""
     where = address(Kind.REPLAY_LETTER, {"id": letters["bad"][0]})
-    barrier = threading.Barrier(2)
 
-    def replay(person):
-        try:
-            browser = as_user(person)
-            fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
-            barrier.wait(10)
-            browser.post(where, {**fields, "reason": REASON})
-        finally:
-            connections.close_all()
+    def form_of(browser):
+        return dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
 
-    threads = [threading.Thread(target=replay, args=[person]) for person in (operator, admin)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    forms = [(browser, form_of(browser)) for browser in map(as_user, (operator, admin))]
+
+    at_once(lambda form: form[0].post(where, {**form[1], "reason": REASON}), forms)
     for action in OperatorAction.objects.all():
         perform(action.pk)
 

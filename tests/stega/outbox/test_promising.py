@@ -1,15 +1,15 @@
 """stega/outbox.py: what is promised in a transaction happens after it, and only then."""
 
-import threading
 import uuid
 
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 from django_q.models import OrmQ
 
 from stega import outbox
 from stega.models import OutboxEntry
 from tests.stega.outbox.entries import queued_keys
+from tests.support.together import at_once
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
 
@@ -61,21 +61,13 @@ def test_the_same_key_is_promised_once():
 
 
 def test_two_transactions_promise_the_same_key_at_once_and_one_of_them_wrote_it():
-    key, answers, barrier = uuid.uuid4(), [], threading.Barrier(2)
+    key = uuid.uuid4()
 
-    def promise():
-        try:
-            barrier.wait(timeout=10)
-            with transaction.atomic():
-                answers.append(outbox.enqueue("note", 1, key=key))
-        finally:
-            connections.close_all()
+    def promise(number):
+        with transaction.atomic():
+            return outbox.enqueue("note", number, key=key)
 
-    threads = [threading.Thread(target=promise) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = at_once(promise, range(2))
 
     assert sorted(answers) == [False, True]
 

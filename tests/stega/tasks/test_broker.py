@@ -1,10 +1,9 @@
 """stega/tasks/broker.py: tasks are due by the clock of their database, and each is one cluster's at a time."""
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError, connections
+from django.db import OperationalError
 from django.db.models import F
 from django.utils import timezone
 from django_q.brokers import get_broker
@@ -12,6 +11,7 @@ from django_q.conf import Conf
 from django_q.models import OrmQ
 
 from stega.tasks.broker import Broker
+from tests.support.together import at_once
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
 
@@ -78,15 +78,11 @@ def test_clusters_at_once_take_each_task_once(broker):
 
     def take_all(_):
         taken = []
-        try:
-            while tasks := get_broker().dequeue():
-                taken += [number for number, _ in tasks]
-        finally:
-            connections.close_all()
+        while tasks := get_broker().dequeue():
+            taken += [number for number, _ in tasks]
         return taken
 
-    with ThreadPoolExecutor(4) as pool:
-        taken = [number for each in pool.map(take_all, range(4)) for number in each]
+    taken = [number for each in at_once(take_all, range(4)) for number in each]
 
     assert sorted(taken) == sorted(numbers)
 

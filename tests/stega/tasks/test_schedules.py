@@ -1,6 +1,5 @@
 """stega/tasks/schedules.py: the periodic tasks exist once, whoever installs them and how often."""
 
-import threading
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -12,6 +11,7 @@ from django_q import scheduler
 from django_q.models import OrmQ, Schedule
 
 from stega.tasks import schedules
+from tests.support.together import at_once
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
 
@@ -54,20 +54,7 @@ def test_a_changed_schedule_is_corrected():
 
 
 def test_two_installers_at_once_create_each_schedule_once():
-    barrier = threading.Barrier(2)
-
-    def install():
-        try:
-            barrier.wait(timeout=10)
-            schedules.install()
-        finally:
-            connections["jobs"].close()
-
-    threads = [threading.Thread(target=install) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda _: schedules.install(), range(2))
 
     assert sorted(Schedule.objects.values_list("name", flat=True)) == sorted(schedules.SCHEDULES)
 
@@ -89,11 +76,7 @@ def run_schedules():
 def test_two_clusters_at_once_and_again_run_a_due_period_once():
     schedules.install()
     Schedule.objects.exclude(name="SLA scan").delete()
-    threads = [threading.Thread(target=run_schedules) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda _: run_schedules(), range(2))
 
     run_schedules()
 

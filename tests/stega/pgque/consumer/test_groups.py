@@ -1,7 +1,5 @@
 """stega/pgque/consumer.py: the members of a group share its batches, and who leaves or falls silent keeps none."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -12,6 +10,7 @@ from stega.pgque.consumer import Consumer, Progress, member_name
 from stega.pgque.message import Rejected, RetryLater
 from tests.stega.pgque.consumer.recording import Recorder, each_of, send
 from tests.support.event_log import dead_letters, make_retries_due, retries, tick
+from tests.support.together import at_once
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
@@ -94,18 +93,9 @@ def test_two_hosts_with_the_same_name_and_pid_are_two_members(queue, recorder, m
 
 
 def test_eight_members_that_start_at_the_same_moment_on_an_empty_group_all_join(queue, recorder):
-    start = threading.Barrier(8)
     members = [a_member(recorder, queue=queue) for _ in range(8)]
 
-    def join(member):
-        start.wait(timeout=10)
-        try:
-            member.setup()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(join, members))
+    at_once(lambda member: member.setup(), members)
 
     joined = {row["consumer_name"] for row in client.consumer_info() if row["queue_name"] == queue}
     for member in members:
