@@ -38,10 +38,14 @@ def done_entries():
     return f"{reverse('operations:outbox')}?state=done"
 
 
+def answer_to(browser, where, reason=REASON):
+    """What a person answers to the question on the page: its hidden parts and a reason."""
+    hidden = re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode())
+    return {**dict(hidden), "reason": reason}
+
+
 def confirm(browser, where, reason=REASON):
-    """Answer the question as a person does: with the hidden fields of the page."""
-    fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
-    return browser.post(where, {**fields, "reason": reason})
+    return browser.post(where, answer_to(browser, where, reason))
 
 
 @pytest.fixture
@@ -123,9 +127,9 @@ def test_a_recorded_action_is_done_by_its_task(browser, targets, kind):
 def test_an_answer_sent_twice_asks_once(browser, targets, kind):
     target, _count = targets[kind]
     where = address(kind, target)
-    fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
+    answer = answer_to(browser, where)
 
-    answers = [browser.post(where, {**fields, "reason": REASON}) for _number in range(2)]
+    answers = [browser.post(where, answer) for _number in range(2)]
 
     assert OperatorAction.objects.count() == 1
     assert answers[0]["Location"] == answers[1]["Location"]
@@ -236,10 +240,10 @@ def test_an_address_that_names_nothing_is_not_found(browser, kind, target, metho
 
 def test_letters_that_come_after_the_question_are_left_alone(browser, queue, targets, group):
     where = address(Kind.PURGE_GROUP, group)
-    fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
+    answer = answer_to(browser, where)
     bury(queue, "notification_worker", group["cause"], count=7)
 
-    browser.post(where, {**fields, "reason": REASON})
+    browser.post(where, answer)
     perform(OperatorAction.objects.get().pk)
 
     assert OperatorAction.objects.get().touched == 150
@@ -265,10 +269,10 @@ def test_an_entry_that_was_let_be_is_shown_with_its_error_and_can_be_acted_on_no
 
 def test_entries_given_up_after_the_question_are_not_let_be(browser, targets):
     where = address(Kind.SETTLE_ENTRIES, {})
-    fields = dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
+    answer = answer_to(browser, where)
     late = OutboxEntry.objects.create(key=uuid.uuid4(), task="x", failed_at=timezone.now())
 
-    browser.post(where, {**fields, "reason": REASON})
+    browser.post(where, answer)
     perform(OperatorAction.objects.get().pk)
 
     assert OperatorAction.objects.get().touched == 2
@@ -278,13 +282,9 @@ def test_entries_given_up_after_the_question_are_not_let_be(browser, targets):
 def test_two_replays_of_one_letter_at_the_same_moment_make_one_event(as_user, operator, admin, queue, letters):
     """ST-132."""
     where = address(Kind.REPLAY_LETTER, {"id": letters["bad"][0]})
+    asked = [(browser, answer_to(browser, where)) for browser in map(as_user, (operator, admin))]
 
-    def form_of(browser):
-        return dict(re.findall(r'name="(key|up_to)" value="([^"]*)"', browser.get(where).content.decode()))
-
-    forms = [(browser, form_of(browser)) for browser in map(as_user, (operator, admin))]
-
-    at_once(lambda form: form[0].post(where, {**form[1], "reason": REASON}), forms)
+    at_once(lambda each: each[0].post(where, each[1]), asked)
     for action in OperatorAction.objects.all():
         perform(action.pk)
 
