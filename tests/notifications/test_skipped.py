@@ -1,25 +1,12 @@
 """Those who are not told: written down with the first who is, in one statement."""
 
-import uuid
-
 import pytest
 
 from notifications.delivery import deliver
-from notifications.messages import Wording
 from notifications.models import Delivery, State
-from notifications.notice import Channel, Notice
+from tests.notifications.notices import mail_to
 
 pytestmark = pytest.mark.django_db
-
-KEY = uuid.UUID("5f5fc7c0-0000-4000-8000-000000000001")
-WORDING = Wording("SLA breached", "It burns.\n", "<p>It burns.</p>")
-
-
-def mail_to(number, skip=""):
-    address = f"user{number}@example.com"
-    return Notice(
-        KEY, "ticket.sla_breached", 12, Channel.EMAIL, f"user:{number}", address, WORDING, target=address, skip=skip
-    )
 
 
 def states():
