@@ -3,6 +3,7 @@ key of their outbox entry: running one again publishes the same fact, which cons
 """
 
 import uuid
+from collections.abc import Callable
 from datetime import UTC
 from typing import Any
 
@@ -15,52 +16,42 @@ from tickets import report, sla
 from tickets.models import Breach, Product, Ticket, TicketEvent
 
 SCAN_CHUNK = 1_000
-GONE = {"skipped": "the ticket is gone"}
 
 
 def publish_ticket_created(event_id: int, *, event_key: uuid.UUID) -> dict[str, Any]:
-    event = _event(event_id)
-    if event is None:
-        return GONE
-    return _publish(event, "ticket.created", event_key, **_priority_and_product(event.ticket))
+    return _publish("ticket.created", event_id, event_key, lambda event: _priority_and_product(event.ticket))
 
 
 def publish_ticket_assigned(event_id: int, *, event_key: uuid.UUID) -> dict[str, Any]:
-    event = _event(event_id)
-    if event is None:
-        return GONE
-    people = {"assignee_id": event.payload["assignee_id"], "actor_id": event.actor_id}
-    return _publish(event, "ticket.assigned", event_key, **people)
+    def people(event: TicketEvent) -> dict[str, Any]:
+        return {"assignee_id": event.payload["assignee_id"], "actor_id": event.actor_id}
+
+    return _publish("ticket.assigned", event_id, event_key, people)
 
 
 def publish_ticket_status_changed(event_id: int, *, event_key: uuid.UUID) -> dict[str, Any]:
-    event = _event(event_id)
-    if event is None:
-        return GONE
-    return _publish(event, "ticket.status_changed", event_key, **event.payload, actor_id=event.actor_id)
+    def change(event: TicketEvent) -> dict[str, Any]:
+        return {**event.payload, "actor_id": event.actor_id}
+
+    return _publish("ticket.status_changed", event_id, event_key, change)
 
 
 def publish_ticket_comment_added(event_id: int, *, event_key: uuid.UUID) -> dict[str, Any]:
-    event = _event(event_id)
-    if event is None:
-        return GONE
-    comment = {"comment_id": event.payload["comment_id"], "author_id": event.actor_id}
-    return _publish(event, "ticket.comment_added", event_key, **comment)
+    def comment(event: TicketEvent) -> dict[str, Any]:
+        return {"comment_id": event.payload["comment_id"], "author_id": event.actor_id}
+
+    return _publish("ticket.comment_added", event_id, event_key, comment)
 
 
 def publish_ticket_resolved(event_id: int, *, event_key: uuid.UUID) -> dict[str, Any]:
-    event = _event(event_id)
-    if event is None:
-        return GONE
-    return _publish(event, "ticket.resolved", event_key, actor_id=event.actor_id)
+    return _publish("ticket.resolved", event_id, event_key, lambda event: {"actor_id": event.actor_id})
 
 
 def publish_sla_breached(event_id: int, *, event_key: uuid.UUID) -> dict[str, Any]:
-    event = _event(event_id)
-    if event is None:
-        return GONE
-    breach = {"elapsed_hours": event.payload["elapsed_hours"], **_priority_and_product(event.ticket)}
-    return _publish(event, "ticket.sla_breached", event_key, **breach)
+    def breach(event: TicketEvent) -> dict[str, Any]:
+        return {"elapsed_hours": event.payload["elapsed_hours"], **_priority_and_product(event.ticket)}
+
+    return _publish("ticket.sla_breached", event_id, event_key, breach)
 
 
 def publish_weekly_report(payload: dict[str, Any], *, event_key: uuid.UUID) -> dict[str, Any]:
@@ -96,12 +87,14 @@ def generate_activity_report(product_id: int | None = None) -> dict[str, Any]:
         return {"reports_generated": outbox.enqueue_many("publish_weekly_report", entries)}
 
 
-def _event(event_id: int) -> TicketEvent | None:
-    return TicketEvent.objects.select_related("ticket__product").filter(pk=event_id).first()
-
-
-def _publish(event: TicketEvent, event_type: str, key: uuid.UUID, **fields: Any) -> dict[str, Any]:
-    publish(event_type, {"ticket_id": event.ticket_id, "title": event.ticket.title, **fields}, key)
+def _publish(
+    event_type: str, event_id: int, key: uuid.UUID, about: Callable[[TicketEvent], dict[str, Any]]
+) -> dict[str, Any]:
+    """Publish what a line of the history tells, with what that is about; nothing when it went with its ticket."""
+    event = TicketEvent.objects.select_related("ticket__product").filter(pk=event_id).first()
+    if event is None:
+        return {"skipped": "the ticket is gone"}
+    publish(event_type, {"ticket_id": event.ticket_id, "title": event.ticket.title, **about(event)}, key)
     return {"published": event_type, "ticket_id": event.ticket_id}
 
 

@@ -89,7 +89,6 @@ WATCHING = ("console", "monitor")
 The statements they then see hold values: not for the web.
 """
 
-
 SERVING = ("web", "console")
 """Kinds that answer requests: what one of them has given up, the server is to end."""
 

@@ -16,7 +16,6 @@ logger = logging.getLogger(__name__)
 
 VARIABLES = {"default": "DATABASE_URL", "jobs": "JOBS_DATABASE_URL", "events": "EVENTS_DATABASE_URL"}
 
-
 NO_STATIC_FILES = "stega.W002"
 WEB_REFUSES = 4
 """The exit code of a worker on which gunicorn gives up, instead of starting another for ever."""
