@@ -11,7 +11,7 @@ from django.db import DatabaseError
 from django.utils.crypto import constant_time_compare
 
 from stega.database import routers
-from stega.processes.startup import NO_STATIC_FILES
+from stega.web.startup import NO_STATIC_FILES
 
 ALIASES = ("default", "jobs", "events")
 MINIMUM_SECRET_LENGTH = 50

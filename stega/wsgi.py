@@ -4,17 +4,12 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
-from stega.processes.startup import (
-    WEB_REFUSES,
-    end_statements_of_web,
-    refusing_clearly,
-    require_web,
-    share_settings_of_web,
-)
+from stega.processes.startup import refusing_clearly
+from stega.web import startup
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "stega.settings")
-with refusing_clearly(WEB_REFUSES):
+with refusing_clearly(startup.REFUSES):
     application = get_wsgi_application()
-    require_web()
-    end_statements_of_web()
-    share_settings_of_web()
+    startup.require_servable()
+    startup.end_statements()
+    startup.share_settings()

@@ -33,17 +33,3 @@ def test_an_unreachable_database_is_named_with_its_variable(monkeypatch, capsys)
 def test_any_other_error_is_left_alone():
     with pytest.raises(ZeroDivisionError), startup.refusing_clearly():
         raise ZeroDivisionError
-
-
-def test_the_web_refuses_to_serve_pages_without_style(settings, tmp_path):
-    settings.DEBUG, settings.SECRET_KEY, settings.STATIC_ROOT = False, "0123456789" * 6, tmp_path
-
-    with pytest.raises(ImproperlyConfigured, match="collectstatic"):
-        startup.require_web()
-
-
-def test_the_web_serves_pages_when_only_warnings_are_left(settings, tmp_path):
-    settings.DEBUG, settings.SECRET_KEY, settings.STATIC_ROOT = False, "0123456789" * 6, tmp_path
-    (tmp_path / "staticfiles.json").write_text("{}")
-
-    startup.require_web()
