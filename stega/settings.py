@@ -260,7 +260,7 @@ if not DEBUG:
 # Mail
 STEGA_DEV_INBOX = DEBUG  # /dev/inbox/: captured mail and Slack posts, open to everybody
 EMAIL_HOST = env.text("EMAIL_HOST")
-EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if EMAIL_HOST else "notifications.inbox.FileMailBackend"
+EMAIL_BACKEND = f"notifications.{'channels.smtp.EmailBackend' if EMAIL_HOST else 'inbox.FileMailBackend'}"
 EMAIL_PORT = env.integer("EMAIL_PORT", 25, minimum=1, maximum=65_535)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD")

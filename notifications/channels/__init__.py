@@ -27,6 +27,10 @@ class TemporaryFailure(Failure):
         """How long the other side asks us to wait; None when it does not say."""
 
 
+class Uncertain(TemporaryFailure):
+    """The other side has the message and did not answer: it may have gone through."""
+
+
 class PermanentFailure(Failure):
     """This message will never reach this recipient: trying again helps nobody."""
 

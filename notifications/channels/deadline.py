@@ -11,24 +11,34 @@ class DeadlineExceeded(Exception):
     """The call was still running when its time was over; what it did is unknown."""
 
 
-def within(seconds: float, call: Callable[[], None]) -> None:
+def within(seconds: float, call: Callable[[], None], late: Callable[[], None] = lambda: None) -> None:
     """Run `call` and return or raise as it does; after `seconds` give it up with DeadlineExceeded.
 
     The call runs in a thread of its own, which is left behind when given up: a daemon, so that it keeps no process
-    alive. It must not touch a database, whose connections belong to threads.
+    alive. It must not touch a database, whose connections belong to threads. When it succeeds there after all, the
+    thread calls `late`.
     """
     failures: list[Exception] = []
+    ending = threading.Lock()
+    has_ended = is_given_up = False
 
     def run() -> None:
+        nonlocal has_ended
         try:
             call()
         except Exception as failure:
             failures.append(failure)
+        with ending:
+            has_ended = True
+            if is_given_up and not failures:
+                late()
 
     thread = threading.Thread(target=run, name="delivery", daemon=True)
     thread.start()
     thread.join(seconds)
-    if thread.is_alive():
+    with ending:
+        is_given_up = not has_ended
+    if is_given_up:
         raise DeadlineExceeded(f"gave up after {seconds:g} s")
     if failures:
         raise failures[0]

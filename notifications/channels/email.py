@@ -1,32 +1,27 @@
 """Mail through Django's mail backends: one message to one address."""
 
-import select
 import smtplib
-import socket
-import threading
 import time
 import uuid
 from base64 import b64encode
-from contextlib import suppress
 from email.headerregistry import Address
 from email.policy import Compat32
 from email.utils import parseaddr
-from typing import Any, cast
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.mail import EmailMultiAlternatives, get_connection
+from django.core.mail import EmailMultiAlternatives
 from django.core.validators import validate_email
 from django.utils.encoding import punycode
 from django.utils.translation import gettext_noop
 
-from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Unsendable
+from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Uncertain, Unsendable
 from notifications.channels.deadline import DeadlineExceeded, cut_after, within
+from notifications.channels.smtp import hang_up, line_of_this_thread
 from notifications.messages import Wording
 from notifications.text import DETAIL_LIMIT, ELLIPSIS, single_line, without_quotes
 
-IDLE_SECONDS = 5.0
-"""How long an unused connection is trusted, without asking: the mails of one batch follow each other faster."""
 SUBJECT_LIMIT = 300
 NAME_LIMIT = 100
 HEADERS = {"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All"}
@@ -52,11 +47,11 @@ def message_id(event_key: uuid.UUID, recipient: str) -> str:
 def send(target: str, name: str, wording: Wording, message_id: str) -> None:
     """Send one mail to the address `target`, shown as `name`, within half the delivery lease.
 
-    Raise TemporaryFailure when the mail service is at fault, PermanentFailure when the address or the message is.
-    A failure in mid-conversation leaves it uncertain whether the mail arrived: the next try has the same Message-ID.
+    Raise TemporaryFailure when the mail service is at fault, PermanentFailure when the address or the message is,
+    Uncertain when the server got the mail and does not answer: the next try has the same Message-ID.
     """
     message = composed(target, name, wording, message_id)
-    connection = _line_of_this_thread()
+    connection = line_of_this_thread()
     until = time.monotonic() + settings.DELIVERY_LEASE_SECONDS / 2
     try:
         if not connection.is_open():
@@ -66,7 +61,7 @@ def send(target: str, name: str, wording: Wording, message_id: str) -> None:
     except (DeadlineExceeded, OSError) as error:
         if isinstance(error, DeadlineExceeded):
             hang_up()
-        failure = classified(error, connected=connection.connected)
+        failure = classified(error, is_in_doubt=connection.is_in_doubt)
         failure.detail = _discreet(failure.detail, message)
         raise failure from error
 
@@ -105,22 +100,18 @@ class _Quick(Compat32):
 _quick = _Quick()
 
 
-def hang_up() -> None:
-    """Cut this thread's connection to the mail server, in mid-conversation if need be."""
-    line: Line | None = _lines.__dict__.pop("line", None)
-    if line is not None:
-        line.cut()
+def classified(failure: OSError | DeadlineExceeded, *, is_in_doubt: bool) -> Failure:
+    """Say which kind of failure `failure` is; what the replies mean is RFC 5321, section 4.2.1.
 
-
-def classified(failure: OSError | DeadlineExceeded, *, connected: bool) -> Failure:
-    """Say which kind of failure `failure` is; what the replies mean is RFC 5321, section 4.2.1."""
+    Without a reply it depends on whether the server may have the whole mail.
+    """
     if isinstance(failure, smtplib.SMTPRecipientsRefused):
         return _of_reply(*next(iter(failure.recipients.values())))
     if isinstance(failure, smtplib.SMTPDataError):
         return _of_reply(failure.smtp_code, failure.smtp_error)
     if isinstance(failure, smtplib.SMTPResponseException):
         return TemporaryFailure(REFUSED, _words(failure.smtp_code, failure.smtp_error))
-    return TemporaryFailure(UNCERTAIN if connected else UNREACHABLE, failure)
+    return Uncertain(UNCERTAIN, failure) if is_in_doubt else TemporaryFailure(UNREACHABLE, failure)
 
 
 def _of_reply(code: int, text: bytes | str) -> Failure:
@@ -160,67 +151,3 @@ def _mailbox(target: str, name: str) -> str:
         return str(Address(single_line(name, NAME_LIMIT), addr_spec=target))
     except (ValidationError, ValueError) as failure:
         raise Unsendable(gettext_noop("Not an address that mail can be sent to")) from failure
-
-
-class Line:
-    """A connection to the mail server, kept open between the mails of a batch. One thread uses it at a time."""
-
-    def __init__(self) -> None:
-        self.server = (settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT)
-        self._backend = get_connection()
-        self._used_at = time.monotonic()
-        self.connected = False
-        """Whether the mail in hand may have been taken: the conversation about it has begun."""
-
-    def is_open(self) -> bool:
-        """Whether the server has neither hung up nor said that it will: it says nothing unasked but its good-bye."""
-        smtp = cast(smtplib.SMTP | None, getattr(self._backend, "connection", None))
-        if smtp is None or time.monotonic() - self._used_at > IDLE_SECONDS:
-            return False
-        return smtp.sock is not None and not select.select([smtp.sock], [], [], 0)[0]
-
-    def open(self) -> None:
-        """Connect and sign in, anew if need be. In a thread that may be left behind: a name server cannot be cut."""
-        self.connected = False
-        self.cut()
-        try:
-            self._backend.open()
-        except Exception:
-            self.cut()
-            raise
-
-    def send(self, message: EmailMultiAlternatives) -> None:
-        """Send over the open connection, which a failure closes unless it is about this mail alone."""
-        self.connected = True
-        try:
-            self._backend.send_messages([message])
-        except (smtplib.SMTPRecipientsRefused, smtplib.SMTPDataError):
-            raise
-        except Exception:
-            self.cut()
-            raise
-        finally:
-            self._used_at = time.monotonic()
-
-    def cut(self) -> None:
-        """Close without a word to the other side, waking a thread that waits for an answer."""
-        for name in ("connection", "_partial_connection"):
-            smtp = cast(smtplib.SMTP | None, getattr(self._backend, name, None))
-            if smtp is None:
-                continue
-            if smtp.sock is not None:
-                with suppress(OSError):
-                    smtp.sock.shutdown(socket.SHUT_RDWR)
-            smtp.close()
-            setattr(self._backend, name, None)
-
-
-_lines = threading.local()
-
-
-def _line_of_this_thread() -> Line:
-    line: Line | None = getattr(_lines, "line", None)
-    if line is None or line.server != (settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT):
-        hang_up()
-        line = _lines.line = Line()
-    return line

@@ -3,10 +3,11 @@
 import hashlib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
+from urllib.error import URLError
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -14,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 from slack_sdk.webhook import WebhookClient
 
-from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Unsendable
+from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Uncertain, Unsendable
 from notifications.channels.deadline import DeadlineExceeded, within
 from notifications.messages import Wording
 
@@ -22,6 +23,8 @@ LONGEST_WAIT_SECONDS = 3600.0
 """A Retry-After beyond this is cut to it, so that one wrong answer cannot silence a channel for days."""
 BUSY_SECONDS = 30.0
 """How long to wait after a 429 that does not say."""
+HEARD_SECONDS = 30
+"""How long, for each network step, a post that was given up is listened to."""
 
 REFUSED = gettext_noop("Slack refused")
 UNCERTAIN = gettext_noop("Slack stopped answering: uncertain whether the post arrived")
@@ -37,32 +40,39 @@ def line(target: str) -> str:
     return f"slack {hashlib.sha256(target.encode()).hexdigest()[:16]}"
 
 
-def send(target: str, wording: Wording) -> None:
-    """Post `wording.text` to the webhook `target`, within half the delivery lease.
+def send(target: str, wording: Wording, late: Callable[[], None] = lambda: None) -> None:
+    """Post `wording.text` to the webhook `target`, within SLACK_TIMEOUT_SECONDS and half the delivery lease.
 
     Raise TemporaryFailure (with Slack's own Retry-After) when Slack cannot take it now, PermanentFailure when it
-    refuses the webhook or the post.
+    refuses the webhook or the post, Uncertain when it does not answer in time. One that takes the post after that is
+    heard for a while longer: then a thread of this module's calls `late`.
     """
     if not _is_web_address(target):
         raise Unsendable(gettext_noop("The Slack webhook of the product is not a web address"))
-    client = WebhookClient(target, timeout=settings.SLACK_TIMEOUT_SECONDS, logger=_silent, retry_handlers=[])
+    client = WebhookClient(target, timeout=HEARD_SECONDS, logger=_silent, retry_handlers=[])
     answers: list[tuple[int, str, Mapping[str, str]]] = []
 
     def post() -> None:
         answer = client.send(text=wording.text)
         answers.append((answer.status_code, answer.body, answer.headers))
 
+    def taken() -> None:
+        if _is_success(answers[0][0]):
+            late()
+
     try:
-        within(settings.DELIVERY_LEASE_SECONDS / 2, post)
-    except (DeadlineExceeded, TimeoutError) as failure:
-        raise TemporaryFailure(UNCERTAIN) from failure
-    except (OSError, HTTPException) as failure:
+        within(min(settings.SLACK_TIMEOUT_SECONDS, settings.DELIVERY_LEASE_SECONDS / 2), post, taken)
+    except URLError as failure:
         raise TemporaryFailure(gettext_noop("Slack cannot be reached"), type(failure).__name__) from failure
-    except (ValueError, LookupError) as failure:
-        raise TemporaryFailure(UNCERTAIN, type(failure).__name__) from failure
+    except (DeadlineExceeded, OSError, HTTPException, ValueError, LookupError) as failure:
+        raise Uncertain(UNCERTAIN, type(failure).__name__) from failure
     status, body, headers = answers[0]
-    if not 200 <= status < 300:
+    if not _is_success(status):
         raise classified(status, body, headers, timezone.now())
+
+
+def _is_success(status: int) -> bool:
+    return 200 <= status < 300
 
 
 def _is_web_address(target: str) -> bool:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from accounts.models import Role, User
-from notifications.channels import email
+from notifications.channels import smtp
 from stega.audience import TicketAudience
 from tests.notifications import audience
 from tests.support.mailbox import Mailbox
@@ -20,13 +20,13 @@ OPENED_AT = datetime(2026, 3, 1, 9, tzinfo=UTC)
 def mailbox(settings):
     """A mail server that Stega sends to."""
     with Mailbox() as server:
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_BACKEND = "notifications.channels.smtp.EmailBackend"
         settings.EMAIL_HOST = server.host
         settings.EMAIL_PORT = server.port
         settings.EMAIL_TIMEOUT = 5
         settings.DEFAULT_FROM_EMAIL = "Stega <stega@help.example.com>"
         yield server
-        email.hang_up()
+        smtp.hang_up()
 
 
 @pytest.fixture

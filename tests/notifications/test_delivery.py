@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import OperationalError, connection, connections, transaction
 
-from notifications.channels import email
+from notifications.channels import email, smtp
 from notifications.delivery import deliver
 from notifications.models import Delivery, DeliveryQuerySet, State
 from stega.pgque.message import RetryLater
@@ -261,7 +261,7 @@ def test_two_processes_at_once_tell_once(mailbox):
         except RetryLater:
             pass
         finally:
-            email.hang_up()
+            smtp.hang_up()
 
     at_once(tell, [mail_to(1)] * 8)
 
@@ -279,7 +279,7 @@ def test_no_transaction_is_open_while_the_mail_server_is_slow(mailbox):
             cursor.execute("select pg_backend_pid()")
             sender.append(cursor.fetchone()[0])
         deliver([mail_to(1)])
-        email.hang_up()
+        smtp.hang_up()
         connections.close_all()
 
     with ThreadPoolExecutor(1) as pool:

@@ -2,6 +2,7 @@ import smtplib
 import socket
 import ssl
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from email import message_from_bytes, policy
 from email.headerregistry import Address
 from email.policy import compat32
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.channels import PermanentFailure, TemporaryFailure, email
+from notifications.channels import PermanentFailure, TemporaryFailure, Uncertain, email, smtp
 from notifications.channels.deadline import DeadlineExceeded
 from notifications.messages import Wording
 
@@ -241,7 +242,7 @@ def test_a_server_that_hangs_after_the_body_leaves_it_uncertain(mailbox, setting
     settings.DELIVERY_LEASE_SECONDS = 1.0
     mailbox.gate.clear()
 
-    with pytest.raises(TemporaryFailure, match="uncertain"):
+    with pytest.raises(Uncertain):
         send()
 
     assert len(mailbox.received) == 1
@@ -250,8 +251,50 @@ def test_a_server_that_hangs_after_the_body_leaves_it_uncertain(mailbox, setting
 def test_a_connection_cut_after_the_body_leaves_it_uncertain(mailbox):
     mailbox.drop = True
 
-    with pytest.raises(TemporaryFailure, match="uncertain"):
+    with pytest.raises(Uncertain):
         send()
+
+
+def test_a_connection_lost_before_the_body_leaves_no_doubt(settings, mailbox):
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        settings.EMAIL_PORT = server.getsockname()[1]
+        pool.submit(hang_up_on_a_sender, server)
+
+        with pytest.raises(TemporaryFailure) as failure:
+            send()
+
+    assert not isinstance(failure.value, Uncertain)
+
+
+def hang_up_on_a_sender(server):
+    visitor, _ = server.accept()
+    with visitor:
+        visitor.sendall(b"220 welcome\r\n")
+        visitor.recv(100)
+        visitor.sendall(b"250 go on\r\n")
+        visitor.recv(100)
+
+
+def test_what_was_given_up_while_the_server_greeted_says_no_word_when_it_has(settings, mailbox):
+    settings.DELIVERY_LEASE_SECONDS = 0.4
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        settings.EMAIL_PORT = slow.getsockname()[1]
+        with ThreadPoolExecutor(1) as pool:
+            visit = pool.submit(greet_slowly, slow)
+            with pytest.raises(TemporaryFailure, match="cannot be reached"):
+                send()
+            heard = visit.result(timeout=10)
+
+    assert heard == b""
+
+
+def greet_slowly(server):
+    """Keep greeting, as a tarpit does; what the visitor says in the end, which hangs up when it says nothing."""
+    visitor, _ = server.accept()
+    with visitor:
+        visitor.settimeout(10)
+        visitor.sendall(b"220-wait\r\n")
+        return visitor.recv(100)
 
 
 def test_the_next_mail_goes_out_after_a_cut_connection(mailbox):
@@ -283,7 +326,7 @@ def test_a_connection_that_the_server_closed_meanwhile_is_opened_anew(mailbox):
 
 
 def test_a_connection_left_idle_is_opened_anew(mailbox, monkeypatch):
-    monkeypatch.setattr(email, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(smtp, "IDLE_SECONDS", 0.0)
     send()
 
     send()
@@ -325,7 +368,7 @@ def test_a_refused_recipient_does_not_cost_the_connection(mailbox):
     ],
 )
 def test_only_the_recipients_own_fault_is_permanent(failure, kind):
-    assert isinstance(email.classified(failure, connected=True), kind)
+    assert isinstance(email.classified(failure, is_in_doubt=True), kind)
 
 
 def test_a_sender_address_of_ours_that_is_wrong_is_no_fault_of_the_recipient(mailbox, settings):

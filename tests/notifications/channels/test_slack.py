@@ -1,12 +1,14 @@
 import logging
 import socket
+import threading
 from datetime import UTC, datetime
 
 import pytest
 
-from notifications.channels import PermanentFailure, TemporaryFailure, slack
+from notifications.channels import PermanentFailure, TemporaryFailure, Uncertain, slack
 from notifications.messages import Wording
 from tests.support.receivers import Answer
+from tests.support.waiting import wait_until
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -112,7 +114,7 @@ def test_a_server_that_is_away_is_a_temporary_failure():
 def test_a_cut_connection_is_one_try(webhook):
     webhook.drop = True
 
-    with pytest.raises(TemporaryFailure):
+    with pytest.raises(Uncertain):
         send(webhook)
 
     assert len(webhook.received) == 1
@@ -122,14 +124,33 @@ def test_a_server_that_hangs_leaves_it_uncertain(webhook, settings):
     settings.DELIVERY_LEASE_SECONDS = 0.4
     webhook.gate.clear()
 
-    with pytest.raises(TemporaryFailure, match="uncertain"):
+    with pytest.raises(Uncertain):
         send(webhook)
+
+
+@pytest.mark.parametrize(("answer", "is_told"), [(Answer(), True), (Answer(500), False)])
+def test_a_post_that_is_taken_after_it_was_given_up_is_told(webhook, settings, answer, is_told):
+    settings.DELIVERY_LEASE_SECONDS = 0.4
+    webhook.answer = answer
+    webhook.gate.clear()
+    late = threading.Event()
+    with pytest.raises(Uncertain):
+        slack.send(webhook.url, Wording("", "hello"), late.set)
+
+    webhook.gate.set()
+    wait_until(lambda: not threads_of_posts(), timeout=10)
+
+    assert late.is_set() == is_told
+
+
+def threads_of_posts():
+    return [thread for thread in threading.enumerate() if thread.name == "delivery"]
 
 
 def test_an_answer_that_cannot_be_read_leaves_it_uncertain(webhook):
     webhook.answer = Answer(200, "ok", {"Content-Type": "text/plain; charset=no-such-code"})
 
-    with pytest.raises(TemporaryFailure, match="uncertain"):
+    with pytest.raises(Uncertain):
         send(webhook)
 
 
