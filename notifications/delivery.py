@@ -11,12 +11,13 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, transaction
 from django.utils.translation import gettext_noop
 
-from notifications.channels import PermanentFailure, TemporaryFailure, Unsendable, email, slack
+from notifications.channels import PermanentFailure, TemporaryFailure, Uncertain, Unsendable, email, slack
 from notifications.circuits import Admission
 from notifications.models import Circuit, Claim, Delivery
 from notifications.notice import Channel, Notice
 from stega.database.outages import is_outage
 from stega.pgque.message import Rejected, RetryLater, retry_delay
+from stega.wording.text import trace
 
 logger = logging.getLogger(__name__)
 
@@ -24,8 +25,12 @@ WAITS = gettext_noop("Waits until the channel works again")
 PACED = gettext_noop("Waits for its turn: Slack takes one post at a time")
 OWN_FAULT = gettext_noop("An error of Stega itself")
 
+UNCERTAIN_TRIES = 8
+"""How often a notice is sent at most while nobody says whether it arrives: over two hours, by default."""
+LONGEST_PAUSE_SECONDS = 3600.0
+
 _sent: deque[Claim] = deque()
-"""What went out and is not written down yet."""
+"""What went out and is not written down yet. Threads that were left behind add to it."""
 
 
 def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Callable[[], bool] = lambda: False) -> None:
@@ -39,8 +44,9 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
 
     Whoever dies between 1 and 4 leaves a lease, after which the notice is sent again: a crash doubles at most the one
     in flight, and a mail sent again has the same Message-ID. Who loses the database there writes down what went out
-    before anything else. A fault of our own leaves its notice open (given up when this `is_last`) and is raised when
-    the others were told; a lost database is raised at once. Waiting for a line never counts towards dead letters, nor
+    before anything else. What may have arrived is sent again after pauses that grow, UNCERTAIN_TRIES times in all. A
+    fault of our own leaves its notice open (given up when this `is_last`) and is raised when the others were told and
+    none of them waits; a lost database is raised at once. Waiting for a line never counts towards dead letters, nor
     towards the pause before the next try; it ends after DELIVERY_MAX_AGE_SECONDS with Rejected. Once `stopping` says
     so, no further recipient is begun.
     """
@@ -63,7 +69,7 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
                 raise
             outcomes.append(outcome)
     if outcomes:
-        raise min(outcomes, key=_urgency)
+        raise _to_raise(outcomes)
 
 
 def write_down_sent() -> None:
@@ -81,11 +87,23 @@ def write_down_sent() -> None:
                 raise
 
 
-def _urgency(outcome: Exception) -> tuple[int, float]:
-    """What to raise of several: a fault of our own, then the earliest return, and a dead letter when all are over."""
-    if isinstance(outcome, RetryLater):
-        return 1, outcome.seconds or 0.0
-    return (2, 0.0) if isinstance(outcome, Rejected) else (0, 0.0)
+def uncertain_pause(tries: int) -> float:
+    """Seconds before a notice is sent again whose last so many tries left it uncertain whether it arrived."""
+    return min(LONGEST_PAUSE_SECONDS, settings.UNCERTAIN_PAUSE_SECONDS * 2.0 ** (tries - 1))
+
+
+def _to_raise(outcomes: list[Exception]) -> Exception:
+    """Of several: the earliest return, for it counts no delivery; a fault of our own; a dead letter when all are over.
+
+    A fault that is not raised is told here: it comes again with the one that waits.
+    """
+    waits = [outcome for outcome in outcomes if isinstance(outcome, RetryLater)]
+    faults = [outcome for outcome in outcomes if not isinstance(outcome, RetryLater | Rejected)]
+    if not waits:
+        return (faults or outcomes)[0]
+    for fault in faults:
+        logger.error("%s beside others who are still to be told\n%s", OWN_FAULT, trace(fault))
+    return min(waits, key=lambda wait: wait.seconds or 0.0)
 
 
 def _parted(notices: Iterable[Notice]) -> tuple[list[Notice], list[Notice]]:
@@ -146,7 +164,7 @@ class _Attempt:
             if self.notice.channel == Channel.EMAIL:
                 email.send(self.notice.target, self.notice.name, self.notice.wording, self.claim.message_id)
             else:
-                slack.send(self.notice.target, self.notice.wording)
+                slack.send(self.notice.target, self.notice.wording, late=lambda: _sent.append(self.claim))
         except PermanentFailure as failure:
             logger.warning("%s failed for good: %s", self, failure)
             Delivery.objects.settle_failed(self.claim, failure.reason, failure.detail)
@@ -164,9 +182,15 @@ class _Attempt:
             logger.info("Told %s %s", self, self.claim.message_id)
 
     def _fail_for_now(self, failure: TemporaryFailure, pause: float) -> None:
-        if self.claim.is_old:
+        is_uncertain = isinstance(failure, Uncertain)
+        tries = self.claim.uncertain_tries + is_uncertain
+        if self.claim.is_old or (is_uncertain and tries >= UNCERTAIN_TRIES):
             self._give_up(failure)
-        Delivery.objects.settle_pending(self.claim, failure.reason, failure.detail, pause or None)
+        if is_uncertain:
+            pause = max(pause, uncertain_pause(tries))
+        Delivery.objects.settle_pending(
+            self.claim, failure.reason, failure.detail, pause or None, is_uncertain=is_uncertain
+        )
         seconds = pause or retry_delay(self.claim.attempt - 1, random.random()).total_seconds()
         raise RetryLater(f"{self}: {failure}", seconds=seconds, counted=False) from failure
 

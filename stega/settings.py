@@ -213,6 +213,7 @@ SLA_DEAD_INTERVAL_SECONDS = env.seconds("SLA_DEAD_INTERVAL_SECONDS", 120.0)  # s
 HANDLER_PATIENCE_SECONDS = env.seconds("HANDLER_PATIENCE_SECONDS", 600.0)  # in one message, then a member falls silent
 DELIVERY_LEASE_SECONDS = env.seconds("DELIVERY_LEASE_SECONDS", 15.0)  # a try's claim; a send is cut at half of it
 DELIVERY_MAX_AGE_SECONDS = env.seconds("DELIVERY_MAX_AGE_SECONDS", 259_200.0)  # when a notice is given up: 3 days
+UNCERTAIN_PAUSE_SECONDS = env.seconds("UNCERTAIN_PAUSE_SECONDS", 60.0)  # before a second try of what may have arrived
 CIRCUIT_FAILURES = env.integer("CIRCUIT_FAILURES", 3, minimum=1)  # temporary failures in a row that open a circuit
 CIRCUIT_PAUSE_SECONDS = env.seconds("CIRCUIT_PAUSE_SECONDS", 5.0)  # before the first probe; doubles with each failure
 CIRCUIT_LONGEST_PAUSE_SECONDS = env.seconds("CIRCUIT_LONGEST_PAUSE_SECONDS", 120.0)  # between probes at most

@@ -44,6 +44,7 @@ class Claim:
     claimed_at: datetime.datetime
     created_at: datetime.datetime
     slot_at: datetime.datetime | None
+    uncertain_tries: int
     line: LineState
     """Of the line that it is to go out by, as it was at the claim."""
 
@@ -91,9 +92,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """
         claimed = _row(notice) | {"state": State.SENDING, "attempts": 1, "message_id": message_id}
         answers = self._upsert([*map(_row, beside), claimed], line=line, commit="off")
-        for state, attempt, claimed_at, created_at, slot_at, circuit in answers:
+        for state, attempt, claimed_at, created_at, slot_at, tries, circuit in answers:
             if state == State.SENDING:
-                return Claim(notice, message_id, attempt, claimed_at, created_at, slot_at, state_of(circuit))
+                return Claim(notice, message_id, attempt, claimed_at, created_at, slot_at, tries, state_of(circuit))
         return None
 
     def skip(self, notices: Iterable[Notice]) -> None:
@@ -115,10 +116,11 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             on conflict (event_key, channel, recipient) do update
             set state = excluded.state, attempts = d.attempts + excluded.attempts, address = excluded.address,
                 reason = excluded.reason, detail = '', message_id = excluded.message_id,
-                claimed_at = excluded.claimed_at
+                claimed_at = excluded.claimed_at,
+                uncertain_tries = case when d.state = 'given_up' then 0 else d.uncertain_tries end
             where (d.state in ('pending', 'given_up') and coalesce(d.retry_at, '-infinity') <= statement_timestamp())
                or (d.state = 'sending' and d.claimed_at <= statement_timestamp() - %(lease)s)
-            returning state, attempts, claimed_at, created_at, slot_at, {STATE}
+            returning state, attempts, claimed_at, created_at, slot_at, uncertain_tries, {STATE}
         """
         values = {f"{name}_{at}": value for at, row in enumerate(ordered) for name, value in row.items()}
         with plans.cursor(self.db) as cursor:
@@ -149,7 +151,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """Write that this recipient will not be told, unless the claim has passed to another sender."""
         self._settle(claim, State.FAILED, reason, detail)
 
-    def settle_pending(self, claim: Claim, reason: str, detail: str, seconds: float | None) -> None:
+    def settle_pending(
+        self, claim: Claim, reason: str, detail: str, seconds: float | None, *, is_uncertain: bool = False
+    ) -> None:
         """Give the claim back, to be taken again after `seconds`, unless it has passed to another sender."""
         retry_at = None if seconds is None else Now() + models.Value(datetime.timedelta(seconds=seconds))
         self._held(claim).update(
@@ -158,6 +162,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             detail=single_line(detail, DETAIL_LIMIT),
             retry_at=retry_at,
             slot_at=None,
+            uncertain_tries=models.F("uncertain_tries") + int(is_uncertain),
         )
 
     def postpone(self, claim: Claim, reason: str, admission: Admission) -> None:
@@ -189,9 +194,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         statement = """
             insert into notifications_delivery as d
                 (event_key, event_type, ticket_id, channel, recipient, address,
-                 state, attempts, reason, detail, message_id, created_at, claimed_at, sent_at)
+                 state, attempts, uncertain_tries, reason, detail, message_id, created_at, claimed_at, sent_at)
             values (%(event_key)s, %(event_type)s, %(ticket_id)s, %(channel)s, %(recipient)s, %(address)s,
-                 %(state)s, %(attempts)s, %(reason)s, %(detail)s, %(message_id)s, %(claimed_at)s, %(claimed_at)s,
+                 %(state)s, %(attempts)s, 0, %(reason)s, %(detail)s, %(message_id)s, %(claimed_at)s, %(claimed_at)s,
                  case when %(is_sent)s then statement_timestamp() end)
             on conflict (event_key, channel, recipient) do update
             set state = excluded.state, sent_at = excluded.sent_at, reason = excluded.reason,
@@ -270,6 +275,9 @@ class Delivery(models.Model):
     )
     state = models.CharField(_("state"), max_length=10, choices=State.choices)
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
+    uncertain_tries = models.PositiveSmallIntegerField(
+        _("uncertain tries"), db_default=0, help_text=_("How often nobody said whether it arrived.")
+    )
     # A msgid, so that each reader gets it in their language; the detail is the other side's own words.
     reason = models.CharField(_("reason"), max_length=200, blank=True)
     detail = models.CharField(_("detail"), max_length=DETAIL_LIMIT, blank=True)

@@ -61,6 +61,7 @@ def env(event_log, mailbox, tmp_path):
         EMAIL_TIMEOUT=1,
         SLACK_TIMEOUT_SECONDS=1,
         DELIVERY_LEASE_SECONDS=4,
+        UNCERTAIN_PAUSE_SECONDS=1,
         TASK_TIMEOUT_SECONDS=5,
         TASK_RETRY_SECONDS=6,
         TASK_WORKERS=1,
