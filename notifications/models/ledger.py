@@ -70,6 +70,7 @@ _BEGUN = {
     "attempts": "int",
     "reason": "text",
     "message_id": "text",
+    "event_at": "timestamptz",
 }
 """The columns of a row that is begun, and their types."""
 
@@ -85,10 +86,11 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def claim(self, notice: Notice, message_id: str, line: str, beside: Iterable[Notice] = ()) -> Claim | None:
         """Take the notice for sending over `line`; None when it is done, not due or in another's hands.
 
-        A claim whose lease is over belongs to a sender that died: it may be taken again. `beside` are notices about the
-        same event to be skipped. The commit does not wait for the disk: a crash of the server may take the rows back
-        while the claim is held. Whoever holds it then writes its end all the same, what is merely to be tried again is
-        claimed as new, and the commit of an end brings what was skipped to the disk.
+        A claim whose lease is over belongs to a sender that died: it may be taken again. What was given up is tried
+        once more when its event was published again, as by an operator. `beside` are notices about the same event to be
+        skipped. The commit does not wait for the disk: a crash of the server may take the rows back while the claim is
+        held. Whoever holds it then writes its end all the same, what is merely to be tried again is claimed as new, and
+        the commit of an end brings what was skipped to the disk.
         """
         claimed = _row(notice) | {"state": State.SENDING, "attempts": 1, "message_id": message_id}
         answers = self._upsert([*map(_row, beside), claimed], line=line, commit="off")
@@ -116,9 +118,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             on conflict (event_key, channel, recipient) do update
             set state = excluded.state, attempts = d.attempts + excluded.attempts, address = excluded.address,
                 reason = excluded.reason, detail = '', message_id = excluded.message_id,
-                claimed_at = excluded.claimed_at,
-                uncertain_tries = case when d.state = 'given_up' then 0 else d.uncertain_tries end
-            where (d.state in ('pending', 'given_up') and coalesce(d.retry_at, '-infinity') <= statement_timestamp())
+                event_at = excluded.event_at, claimed_at = excluded.claimed_at
+            where (d.state = 'pending' and coalesce(d.retry_at, '-infinity') <= statement_timestamp())
+               or (d.state = 'given_up' and d.event_at is distinct from excluded.event_at)
                or (d.state = 'sending' and d.claimed_at <= statement_timestamp() - %(lease)s)
             returning state, attempts, claimed_at, created_at, slot_at, uncertain_tries, {STATE}
         """
@@ -250,7 +252,14 @@ def _identity(notice: Notice) -> dict[str, Any]:
 
 def _row(notice: Notice) -> dict[str, Any]:
     """The columns of a row that is begun: of a skipped notice, unless they are overridden."""
-    return _identity(notice) | {"reason": notice.skip, "state": State.SKIPPED, "attempts": 0, "message_id": ""}
+    begun = {
+        "reason": notice.skip,
+        "state": State.SKIPPED,
+        "attempts": 0,
+        "message_id": "",
+        "event_at": notice.event_at,
+    }
+    return _identity(notice) | begun
 
 
 @cache
@@ -266,6 +275,7 @@ class Delivery(models.Model):
 
     event_key = models.UUIDField(_("event key"), default=uuid.uuid4)
     event_type = models.CharField(_("event type"), max_length=100)
+    event_at = models.DateTimeField(_("event published at"), null=True, blank=True)
     # Not a foreign key: this app learns about tickets from events alone, and the record outlives the ticket.
     ticket_id = models.BigIntegerField(_("ticket"), null=True, blank=True)
     channel = models.CharField(_("channel"), max_length=10, choices=Channel.choices)

@@ -1,6 +1,9 @@
 """What may have arrived, for nobody said: it is sent again, a few times, ever later, unless word comes after all."""
 
+from dataclasses import replace
+
 import pytest
+from django.utils import timezone
 
 from notifications.channels import email
 from notifications.delivery import UNCERTAIN_TRIES, deliver, uncertain_pause, write_down_sent
@@ -49,16 +52,30 @@ def test_a_mail_that_nobody_answers_to_comes_again_ever_later_and_a_few_times_in
     assert row().state == State.GIVEN_UP
 
 
-@pytest.mark.usefixtures("patient_lines")
-def test_who_was_given_up_as_uncertain_has_all_tries_again_once_replayed(mailbox):
+@pytest.fixture
+def given_up(mailbox, patient_lines):
+    """A mail that nobody ever answered to."""
     mailbox.drop = True
     try_in_vain(mail_to(1), UNCERTAIN_TRIES - 1)
     with pytest.raises(Rejected):
         deliver([mail_to(1)])
+    return mail_to(1)
 
-    try_in_vain(mail_to(1))
 
-    assert row().uncertain_tries == 1
+def test_who_was_given_up_is_left_alone_while_the_event_comes_again_for_another(given_up, mailbox):
+    mailbox.drop = False
+
+    deliver([given_up, mail_to(2)])
+
+    assert mailbox.addresses()[UNCERTAIN_TRIES:] == ["user2@example.com"]
+
+
+def test_who_was_given_up_is_told_when_the_event_is_published_again(given_up, mailbox):
+    mailbox.drop = False
+
+    deliver([replace(given_up, event_at=timezone.now())])
+
+    assert (len(mailbox.received), row().state) == (UNCERTAIN_TRIES + 1, State.SENT)
 
 
 @pytest.mark.usefixtures("patient_lines")
