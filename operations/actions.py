@@ -1,7 +1,7 @@
 """What operators do. A request is one transaction on `default`: the record of it and its outbox entry.
 
-The work is a task's: nobody waits for it, it survives every outage, and done twice it does nothing more. See
-`operations.performing`.
+To ask, `default` must answer. The work is then a task's: nobody waits for it, outages only delay it, and done twice it
+does nothing more. See `operations.performing`.
 """
 
 import json

@@ -88,8 +88,8 @@ def _promises() -> OutboxQuerySet:
 class OperatorAction(models.Model):
     """One thing an operator did: who, when, what, to how many, why, and what came of it.
 
-    Written in one transaction with its outbox entry. The database refuses to delete a row, to change what was asked
-    for, and to change a finished one.
+    Written in one transaction with its outbox entry. The database refuses to delete a row, to empty the table, to
+    change what was asked for, and to change a finished one: to all but a superuser, or an owner who drops the triggers.
     """
 
     key = models.UUIDField(_("key"), unique=True, default=uuid.uuid4, editable=False)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from accounts.roles import Role
@@ -41,6 +41,23 @@ def test_a_finished_action_cannot_be_changed(action):
 
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         OperatorAction.objects.update(touched=2)
+
+
+@pytest.fixture
+def kept_record():
+    """As everywhere but in the test database, which the other tests have to empty."""
+    with connection.cursor() as cursor:
+        cursor.execute("alter table operations_operatoraction enable trigger operations_keep_record")
+
+
+@pytest.mark.parametrize("statement", ["truncate operations_operatoraction", "truncate accounts_user cascade"])
+def test_the_record_cannot_be_emptied(kept_record, action, statement):
+    with connection.cursor() as cursor:
+        cursor.execute("set constraints all immediate")
+        with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
+            cursor.execute(statement)
+
+    assert OperatorAction.objects.get() == action
 
 
 def test_one_action_on_a_target_is_open_at_a_time(action):
