@@ -37,6 +37,7 @@ def test_a_process_that_agrees_writes_nothing(running, django_assert_num_queries
     ("name", "setting", "value"),
     [
         ("PGQUE_MAX_RETRIES", "PGQUE_MAX_RETRIES", 7),
+        ("TASK_MAX_ATTEMPTS", "TASK_MAX_ATTEMPTS", 9),
         ("PGQUE_QUEUE", "PGQUE_QUEUE", "other"),
         ("PGQUE_ENGINE", "PGQUE_ENGINE", "another"),
         ("STEGA_BASE_URL", "STEGA_BASE_URL", "https://other.example"),
