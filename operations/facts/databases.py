@@ -61,7 +61,7 @@ class Database:
 
 
 def question(alias: str) -> Question[Database]:
-    return Question(alias, partial(_ask, alias))
+    return Question(alias, partial(_ask, alias), is_of_server=True)
 
 
 def engine_question() -> Question[Engine]:

@@ -52,6 +52,8 @@ class Question(Generic[Told]):
 
     alias: str
     ask: Callable[[], Told]
+    is_of_server: bool = False
+    """Whether it is about the server itself: then it never waits for one about tables, which a lock may hold up."""
 
 
 def read(question: Question[Value], seconds: float | None = None) -> Reading[Value]:
@@ -60,34 +62,38 @@ def read(question: Question[Value], seconds: float | None = None) -> Reading[Val
 
 
 def read_all(questions: Mapping[str, Question[Any]], seconds: float | None = None) -> dict[str, Reading[Any]]:
-    """Every answer within `seconds`: one thread per alias asks its questions one after the other.
+    """Every answer within `seconds`: two threads per alias, one for its server and one for its tables, ask their
+    questions one after the other.
 
-    A database that hangs keeps its thread; until it lets go, further questions are answered "silent" at once.
+    A database that hangs keeps its thread; until it lets go, further questions to it are answered "silent" at once.
     """
     seconds = seconds if settings.FACTS_SECONDS and seconds else settings.FACTS_SECONDS
     if not seconds:
         return {name: _answer(question, None) for name, question in questions.items()}
     deadline = time.monotonic() + seconds
     asked = {name: _put(question, seconds) for name, question in questions.items()}
-    return {name: _collect(questions[name].alias, future, deadline) for name, future in asked.items()}
+    return {name: _collect(questions[name], future, deadline) for name, future in asked.items()}
 
 
-_callers: dict[str, BoundedCaller] = {}
+_callers: dict[tuple[str, bool], BoundedCaller] = {}
+"""By alias, and whether they ask about its server."""
 
 
 def _put(question: Question[Value], seconds: float) -> "Future[Reading[Value]] | None":
-    caller = _callers.setdefault(question.alias, BoundedCaller(f"facts of {question.alias}"))
+    name = f"facts of {question.alias}{' server' if question.is_of_server else ''}"
+    caller = _callers.setdefault((question.alias, question.is_of_server), BoundedCaller(name))
     return None if caller.stuck else caller.begin(lambda: _answer(question, seconds))
 
 
-def _collect(alias: str, future: "Future[Reading[Value]] | None", deadline: float) -> Reading[Value]:
+def _collect(question: Question[Value], future: "Future[Reading[Value]] | None", deadline: float) -> Reading[Value]:
     if future is None:
-        return Reading(alias, trouble=Trouble.SILENT)
+        return Reading(question.alias, trouble=Trouble.SILENT)
+    caller = _callers[question.alias, question.is_of_server]
     try:
-        reading: Reading[Value] = _callers[alias].end(future, seconds=max(0.0, deadline - time.monotonic()))
+        reading: Reading[Value] = caller.end(future, seconds=max(0.0, deadline - time.monotonic()))
         return reading
     except TimeoutError:
-        return Reading(alias, trouble=Trouble.SILENT)
+        return Reading(question.alias, trouble=Trouble.SILENT)
 
 
 def _answer(question: Question[Value], seconds: float | None) -> Reading[Value]:

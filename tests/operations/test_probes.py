@@ -1,12 +1,13 @@
 """What machines ask, and who may."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connections
 from prometheus_client.parser import text_string_to_metric_families
 
-from operations import probes
+from operations import facts, probes
 from operations.facts import reading
 from stega.models import OutboxEntry
 from stega.pgque import client as event_log
@@ -14,9 +15,15 @@ from stega.tasks import schedules
 from tests.support import servers
 from tests.support.event_log import tick
 from tests.support.sessions import Session
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
 
+TABLES = {
+    "default": ("stega_outboxentry", servers.app),
+    "jobs": ("django_q_ormq", servers.jobs),
+    "events": ("pgque.queue", servers.events),
+}
 STRANGER = {"REMOTE_ADDR": "203.0.113.9"}
 
 
@@ -113,6 +120,24 @@ def test_readyz_names_tables_of_the_event_log_that_a_lock_holds_up(client, queue
 
     assert response.status_code == 503
     assert (checks(response)["events"], checks(response)["queues"]) == ("ok", "silent")
+
+
+@pytest.mark.parametrize("alias", ["default", "jobs", "events"])
+def test_readyz_takes_no_database_for_silent_while_somebody_else_waits_for_its_tables(
+    client, queue, facts_in_time, alias
+):
+    table, server = TABLES[alias]
+
+    with Session(server.url(str(connections[alias].settings_dict["NAME"]))) as holder, ThreadPoolExecutor() as pool:
+        holder.rows(f"lock table {table} in access exclusive mode")
+        scrape = pool.submit(facts.gather, 20.0)
+        wait_until(lambda: holder.value("select exists (select from pg_locks where not granted)"), timeout=10)
+        response = client.get("/readyz")
+        is_first = not scrape.done()
+        holder.rows("rollback")
+
+    assert is_first
+    assert checks(response)[alias] == "ok"
 
 
 def test_a_probe_is_answered_whatever_host_it_names_and_without_tls(client, settings):
