@@ -13,4 +13,4 @@ class StegaConfig(AppConfig):
 
         if settings.STEGA_LOG_FORMAT == "json":
             logging.captureWarnings(True)
-            logs.tell_crashes()
+        logs.tell_crashes(settings.STEGA_LOG_FORMAT)

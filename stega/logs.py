@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -89,14 +90,27 @@ def json_line(level: str, logger: str, message: str, error: str | None = None, a
     return json.dumps(told | ({"error": error} if error else {}), ensure_ascii=False)
 
 
-def tell_crashes() -> None:
-    """Let the last words of a process that a bug ends be one JSON object as well, and quote no row of a database."""
+def tell_crashes(form: str) -> None:
+    """Let the last words of a process or thread that a bug ends quote no row of a database, and be as `form` says.
 
-    def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    That is json, one JSON object like every line, or line, a traceback as Python writes it.
+    """
+
+    def tell(error: BaseException, who: str) -> None:
+        words = traceback_of(error)
+        if form == "json":
+            words = json_line("CRITICAL", __name__, f"{who} by {type(error).__name__}", words)
+        sys.stderr.write(words.rstrip("\n") + "\n")
+
+    def of_process(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if not issubclass(kind, KeyboardInterrupt):
-            sys.stderr.write(json_line("CRITICAL", __name__, f"ended by {kind.__name__}", traceback_of(error)) + "\n")
+            tell(error, "ended")
 
-    sys.excepthook = tell
+    def of_thread(args: threading.ExceptHookArgs) -> None:
+        if args.exc_value is not None and not issubclass(args.exc_type, SystemExit):
+            tell(args.exc_value, f"thread {args.thread.name if args.thread else '?'} ended")
+
+    sys.excepthook, threading.excepthook = of_process, of_thread
 
 
 @cache

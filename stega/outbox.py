@@ -111,7 +111,8 @@ def relay_now(task: str, keys: Sequence[uuid.UUID]) -> None:
         OutboxEntry.objects.mark_relayed(keys)
     except Exception as error:
         _rest_until = time.monotonic() + settings.OUTBOX_REST_SECONDS
-        logger.warning("The fast path rests, the sweep will relay: %s", clean(repr(error), 200))
+        why = clean(repr(error), 200) if is_outage(error) else told(error)
+        logger.warning("The fast path rests, the sweep will relay: %s", why)
 
 
 def sweep() -> dict[str, int]:

@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -71,6 +72,17 @@ class Sentinel(cluster.Sentinel):  # type: ignore[misc]  # django-q2 ships no ty
         super().reincarnate(process)
 
 
+def _guard(*args: Any) -> None:
+    """What the guard's process runs. Its last words are told as those of the main process, which multiprocessing
+    would not do.
+    """
+    try:
+        Sentinel(*args)
+    except Exception as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        sys.exit(1)
+
+
 def _end_with_parent() -> None:
     """End this process soon after its parent has died: nobody would stop or replace it."""
     parent = os.getppid()
@@ -124,7 +136,7 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
 
     def run(self) -> int:
         """Work until a signal, or until the guard fails; the exit code."""
-        cluster.Sentinel = partial(Sentinel, self.beat)
+        cluster.Sentinel = partial(_guard, self.beat)
         heartbeat = Heartbeat("qcluster")
         heartbeat.start()
         name_connections("task_worker", ("default", "jobs", "events"))

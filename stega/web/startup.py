@@ -7,7 +7,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections
 
 from stega.database import patience
+from stega.database.outages import is_outage
 from stega.processes.startup import words_of
+from stega.wording.text import told
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +42,7 @@ def share_settings() -> None:
     try:
         fingerprint.compare("web")
     except (DatabaseError, InterfaceError) as error:
-        logger.warning("Settings are not compared with those of other processes: %s", words_of(error))
+        why = words_of(error) if is_outage(error) else told(error)
+        logger.warning("Settings are not compared with those of other processes: %s", why)
     finally:
         connections.close_all()

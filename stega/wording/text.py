@@ -6,7 +6,6 @@ import unicodedata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST_CAUSES = 10
 
 _UNSEEN = {"Cc", "Cf", "Cn", "Cs", "Zl", "Zp", "Zs"}
 # Letters and marks by category, and yet blank: fillers, the blank Braille pattern, joiners, variation selectors.
@@ -67,7 +66,7 @@ def _chain(error: BaseException) -> list[BaseException]:
     """The error, what led to it, what led to that."""
     chain: list[BaseException] = []
     cause: BaseException | None = error
-    while cause is not None and cause not in chain and len(chain) < MOST_CAUSES:
+    while cause is not None and cause not in chain:
         chain.append(cause)
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return chain

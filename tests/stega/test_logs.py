@@ -101,14 +101,72 @@ def test_what_a_line_is_about_ends_with_its_block():
     assert Line().format(record()).endswith("[request_id=r-1]")
 
 
-@pytest.mark.parametrize("ends", ["raise ValueError('a bug')", "refuse('a wrong setting')"])
-def test_the_last_words_of_a_process_are_one_json_object(ends, monkeypatch):
-    monkeypatch.setenv("STEGA_LOG_FORMAT", "json")
-    script = f"import django; django.setup()\nfrom stega.processes.startup import refuse\n{ends}"
-    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "stega.settings")
+@pytest.fixture
+def end(monkeypatch):
+    """How a process ends that is set up with this format of its log, and then runs this code."""
 
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    def ended(log_format, code):
+        monkeypatch.setenv("STEGA_LOG_FORMAT", log_format)
+        monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "stega.settings")
+        script = f"import django; django.setup()\n{code}"
+        return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+
+    return ended
+
+
+REFUSED = """
+import threading
+from django.db import IntegrityError
+from psycopg import errors
+
+def refuse():
+    words = " ".join(["Failing row contains (72,", "my", "secret)"])
+    try:
+        raise errors.UniqueViolation(words)
+    except errors.Error as refusal:
+        raise IntegrityError(str(refusal)) from refusal
+"""
+BURIED = """
+def bury(depth):
+    try:
+        bury(depth - 1) if depth else refuse()
+    except Exception as error:
+        raise ValueError(f"at {depth}: {error}" if depth < 2 else "a bug")
+
+bury(20)
+"""
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "raise ValueError('a bug')",
+        "import stega.processes.startup; stega.processes.startup.refuse('a wrong setting')",
+        "import sys, threading; t = threading.Thread(target=lambda: 1 / 0); t.start(); t.join(); sys.exit(1)",
+    ],
+)
+def test_the_last_words_of_a_process_are_one_json_object(end, ends):
+    ended = end("json", ends)
 
     (line,) = ended.stderr.splitlines()
     assert ended.returncode == 1
     assert json.loads(line)["level"] == "CRITICAL"
+
+
+def test_the_last_words_of_a_process_are_a_traceback_for_people(end):
+    ended = end("line", "raise ValueError('a bug')")
+
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Traceback (most recent call last):\n")
+    assert ended.stderr.endswith("ValueError: a bug\n")
+
+
+@pytest.mark.parametrize("log_format", ["line", "json"])
+@pytest.mark.parametrize(
+    "ends", ["refuse()", "thread = threading.Thread(target=refuse); thread.start(); thread.join()", BURIED]
+)
+def test_the_last_words_of_a_process_quote_no_row(end, log_format, ends):
+    ended = end(log_format, REFUSED + ends)
+
+    assert "my secret" not in ended.stderr
+    assert "UniqueViolation 23505" in ended.stderr
