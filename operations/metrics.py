@@ -9,6 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from operations.facts import Facts
+from operations.facts.actions import Actions
 from operations.facts.databases import Database
 from operations.facts.ledger import Ledger
 from operations.facts.outbox import Outbox
@@ -44,6 +45,8 @@ class _Scrape(Collector):
             yield from _outbox(facts.outbox.value)
         if facts.ledger.value:
             yield from _ledger(facts.ledger.value)
+        if facts.actions.value:
+            yield from _actions(facts.actions.value)
         yield _problems(self.problems)
 
 
@@ -219,6 +222,13 @@ def _ledger(ledger: Ledger) -> Iterator[GaugeMetricFamily]:
     )
     lines = _Each(ledger.lines, line=lambda each: each.name, channel=lambda each: each.channel)
     yield lines.gauge("line_failures", "Failures in a row of a mail server or webhook", lambda each: each.failures)
+
+
+def _actions(actions: Actions) -> Iterator[GaugeMetricFamily]:
+    yield _single("actions_open", "Operators' actions that are not over; ends at 10000", actions.open)
+    yield _single(
+        "actions_longest_still_seconds", "How long nothing has come of an open one", actions.longest_still or 0.0
+    )
 
 
 def _problems(problems: list[Problem]) -> GaugeMetricFamily:

@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import Exists, Func, OuterRef, Q
 from django.db.models.functions import Now
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -39,6 +40,10 @@ class Kind(models.TextChoices):
     SETTLE_ENTRY = "settle_entry", _("let a given-up outbox entry be")
     SETTLE_ENTRIES = "settle_entries", _("let all given-up outbox entries be")
     RUN_SCHEDULE = "run_schedule", _("run a schedule now")
+
+
+HANDS_OVER = frozenset((Kind.REPLAY_LETTER, Kind.REPLAY_GROUP, Kind.RETRY_ENTRY, Kind.RETRY_ENTRIES, Kind.RUN_SCHEDULE))
+"""Kinds after which a consumer, the sweep or a cluster has the work still before it."""
 
 
 class State(models.TextChoices):
@@ -103,7 +108,8 @@ class OperatorAction(models.Model):
     up_to = models.BigIntegerField(default=0, editable=False)
     state = models.CharField(_("state"), max_length=10, choices=State.choices, default=State.REQUESTED.value)
     touched = models.PositiveIntegerField(_("rows done"), default=0)
-    # A msgid, so that each reader gets it in their language; the detail is what a database or a consumer said.
+    # A msgid with a place for the rows done, so that each reader gets it in their language; the detail is what a
+    # database or a consumer said.
     outcome = models.CharField(_("outcome"), max_length=200, blank=True)
     detail = models.CharField(_("detail"), max_length=500, blank=True)
     # The event sent first, whose fate decides about the others: its queue, consumer, id, transaction.
@@ -112,6 +118,8 @@ class OperatorAction(models.Model):
     steps = models.PositiveIntegerField(default=0, editable=False)
     claimed_until = models.DateTimeField(null=True, blank=True, editable=False)
     looked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    # The last step that came to something, be it that it still waits: an action that is only tried stands still.
+    moved_at = models.DateTimeField(null=True, blank=True, editable=False)
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
     objects = ActionQuerySet.as_manager()
@@ -151,6 +159,21 @@ class OperatorAction(models.Model):
     def promise_key(self, step: str = "") -> uuid.UUID:
         """The key of the outbox entry that works on the action; of a later one with the name of its step."""
         return uuid.uuid5(_PROMISES, f"{self.key} {step}")
+
+    @property
+    @admin.display(description=_("state"), ordering="state")
+    def state_text(self) -> str:
+        """The state in the active language. What others go on with is handed over: more the action cannot tell."""
+        hands_over = self.kind in HANDS_OVER and self.touched
+        return gettext("handed over") if self.state == State.DONE and hands_over else self.get_state_display()
+
+    @property
+    @admin.display(description=_("outcome"))
+    def outcome_text(self) -> str:
+        """What came of it, in the active language, with how many rows were touched."""
+        return (
+            gettext(self.outcome) % {"count": number_format(self.touched, force_grouping=True)} if self.outcome else ""
+        )
 
     @property
     def is_open(self) -> bool:

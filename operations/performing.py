@@ -41,6 +41,9 @@ PROBE_PATIENCE = timedelta(minutes=10)
 
 NOTHING_LEFT = gettext_noop("Nothing was left to do: it was done before, or is gone")
 ALL_DONE = gettext_noop("All done")
+SENT_AGAIN = gettext_noop("Sent again, for the consumer to handle: %(count)s")
+LEFT_TO_SWEEP = gettext_noop("Handed over to the sweep, which relays them each minute: %(count)s")
+LEFT_TO_CLUSTER = gettext_noop("Due now: a cluster of task workers runs it at its next look at the schedules")
 FAILED_AGAIN = gettext_noop("The first one failed again, so the others were left alone")
 FAILS_STILL = gettext_noop("Some failed again in the same way, so the rest was left alone")
 WAITS_AGAIN = gettext_noop("The first one failed again and waits for its next try, so the others were left alone")
@@ -111,26 +114,26 @@ def _step(action: OperatorAction) -> Step:
 
 
 def _replay_letter(action: OperatorAction) -> Step:
-    return _once(oversight.replay_dead_letter(int(action.target["id"])) is not None)
+    return _once(oversight.replay_dead_letter(int(action.target["id"])) is not None, SENT_AGAIN)
 
 
 def _purge_letter(action: OperatorAction) -> Step:
-    return _once(oversight.purge_dead_letter(int(action.target["id"])))
+    return _once(oversight.purge_dead_letter(int(action.target["id"])), ALL_DONE)
 
 
-def _once(touched: int) -> Step:
-    return Step(State.DONE, int(touched), ALL_DONE if touched else NOTHING_LEFT)
+def _once(touched: int, outcome: str) -> Step:
+    return Step(State.DONE, int(touched), outcome if touched else NOTHING_LEFT)
 
 
 def _purge_group(action: OperatorAction) -> Step:
     group = GroupKey.of(action.target).as_dict()
-    return _batch(action, oversight.purge_dead_letters(group, action.up_to, BATCH))
+    return _batch(action, oversight.purge_dead_letters(group, action.up_to, BATCH), ALL_DONE)
 
 
-def _batch(action: OperatorAction, touched: int) -> Step:
+def _batch(action: OperatorAction, touched: int, outcome: str) -> Step:
     if touched:
         return Step(State.RUNNING, touched)
-    return Step(State.DONE, 0, ALL_DONE if action.touched else NOTHING_LEFT)
+    return Step(State.DONE, 0, outcome if action.touched else NOTHING_LEFT)
 
 
 def _replay_group(action: OperatorAction) -> Step:
@@ -142,7 +145,7 @@ def _replay_group(action: OperatorAction) -> Step:
         return _look_after_probe(action, group)
     if oversight.last_dead_letter(group.as_dict()) > action.up_to:
         return Step(State.STOPPED, 0, FAILS_STILL)
-    return _batch(action, oversight.replay_dead_letters(group.as_dict(), action.up_to, BATCH))
+    return _batch(action, oversight.replay_dead_letters(group.as_dict(), action.up_to, BATCH), SENT_AGAIN)
 
 
 def _send_probe(action: OperatorAction, group: GroupKey) -> Step:
@@ -171,19 +174,19 @@ def _look_after_probe(action: OperatorAction, group: GroupKey) -> Step:
 
 
 def _retry_entry(action: OperatorAction) -> Step:
-    return _once(OutboxEntry.objects.reopen(_entry(action)))
+    return _once(OutboxEntry.objects.reopen(_entry(action)), LEFT_TO_SWEEP)
 
 
 def _retry_entries(action: OperatorAction) -> Step:
-    return _batch(action, OutboxEntry.objects.reopen(_oldest_given_up(action)))
+    return _batch(action, OutboxEntry.objects.reopen(_oldest_given_up(action)), LEFT_TO_SWEEP)
 
 
 def _settle_entry(action: OperatorAction) -> Step:
-    return _once(OutboxEntry.objects.settle(_entry(action)))
+    return _once(OutboxEntry.objects.settle(_entry(action)), ALL_DONE)
 
 
 def _settle_entries(action: OperatorAction) -> Step:
-    return _batch(action, OutboxEntry.objects.settle(_oldest_given_up(action)))
+    return _batch(action, OutboxEntry.objects.settle(_oldest_given_up(action)), ALL_DONE)
 
 
 def _entry(action: OperatorAction) -> QuerySet[OutboxEntry, Any]:
@@ -195,7 +198,7 @@ def _oldest_given_up(action: OperatorAction) -> QuerySet[OutboxEntry, Any]:
 
 
 def _run_schedule(action: OperatorAction) -> Step:
-    return _once(Schedule.objects.filter(name=action.target["name"]).update(next_run=Now()))
+    return _once(Schedule.objects.filter(name=action.target["name"]).update(next_run=Now()), LEFT_TO_CLUSTER)
 
 
 _STEPS: Mapping[Kind, Callable[[OperatorAction], Step]] = {
@@ -222,6 +225,7 @@ def _note(action: OperatorAction, step: Step) -> OperatorAction:
         probed_at=action.probed_at,
         steps=F("steps") + 1,
         looked_at=Now(),
+        moved_at=Now(),
         finished_at=Now() if step.is_over else None,
     )
     return OperatorAction.objects.get(pk=action.pk)

@@ -224,6 +224,7 @@ FACTS_SECONDS = env.seconds("FACTS_SECONDS", 0.9)  # what asking all databases f
 TICKER_DEAD_SECONDS = env.seconds("TICKER_DEAD_SECONDS", 10.0)  # silence of the ticker
 WORKER_BEHIND_SECONDS = env.seconds("WORKER_BEHIND_SECONDS", 60.0)  # how long events may wait for a consumer
 OUTBOX_STUCK_SECONDS = env.seconds("OUTBOX_STUCK_SECONDS", 180.0)  # age of an entry that is not done
+ACTION_STUCK_SECONDS = env.seconds("ACTION_STUCK_SECONDS", 300.0)  # how long nothing may come of an operator's action
 CLUSTER_STUCK_SECONDS = env.seconds("CLUSTER_STUCK_SECONDS", 60.0)  # how long a due task may wait for a cluster
 SCHEDULE_LATE_SECONDS = env.seconds("SCHEDULE_LATE_SECONDS", 300.0)  # how long a schedule may be overdue
 DEAD_LETTER_ALERT_SECONDS = env.seconds("DEAD_LETTER_ALERT_SECONDS", 86_400.0)  # how long a dead letter is news

@@ -32,6 +32,7 @@ _PAGES: Mapping[Name, str] = {
     Name.SCHEDULE_LATE: "tasks",
     Name.OUTBOX_STUCK: "outbox",
     Name.TASK_GIVEN_UP: "outbox",
+    Name.ACTION_STUCK: "actions",
     Name.SMTP_DOWN: "ledger",
     Name.SLACK_DOWN: "ledger",
 }

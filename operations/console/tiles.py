@@ -10,12 +10,14 @@ from django.utils.translation import ngettext
 
 from notifications.models import State
 from operations.facts import Facts
+from operations.facts.actions import Actions
 from operations.facts.ledger import Ledger
 from operations.facts.outbox import Outbox
 from operations.facts.queues import Queues
 from operations.facts.reading import Reading
 from operations.facts.tasks import Tasks
 from operations.facts.tickers import Tickers
+from operations.problems.actions import is_stuck
 from operations.problems.tickers import is_unticked
 from operations.templatetags.console import NOTHING, amount, capped, span, trouble
 from stega.wording import moments
@@ -38,6 +40,7 @@ def tiles(facts: Facts) -> list[Tile]:
         _of_ledger(facts.ledger),
         _of_tasks(facts.tasks),
         _of_tickers(facts.tickers),
+        _of_actions(facts.actions),
     ]
 
 
@@ -115,6 +118,15 @@ def _of_tickers(reading: Reading[Tickers]) -> Tile:
     since = _("for %(span)s") % {"span": moments.span(found.at - found.leader.since)}
     standbys = _("%(count)s stand by") % {"count": amount(found.standbys)}
     return Tile(_("Ticker"), _("leads"), f"{since} · {standbys}", _to("tickers"))
+
+
+def _of_actions(reading: Reading[Actions]) -> Tile:
+    """Those that are not over."""
+    found = reading.value
+    if found is None:
+        return _away(_("Actions under way"), "actions", reading)
+    more = _("one still for %(span)s") % {"span": span(found.longest_still)} if is_stuck(found) else ""
+    return Tile(_("Actions under way"), capped(found.open), more, _to("actions"), "bad" if more else "")
 
 
 def _away(label: str, page: str, reading: Reading[object]) -> Tile:

@@ -5,7 +5,8 @@ One source is asked by `reading.read(queues.question())`, all of them side by si
 
 from dataclasses import dataclass
 
-from operations.facts import configuration, databases, ledger, outbox, queues, tasks, tickers
+from operations.facts import actions, configuration, databases, ledger, outbox, queues, tasks, tickers
+from operations.facts.actions import Actions
 from operations.facts.configuration import Configuration
 from operations.facts.databases import Database
 from operations.facts.ledger import Ledger
@@ -28,6 +29,7 @@ class Facts:
     tasks: Reading[Tasks]
     outbox: Reading[Outbox]
     ledger: Reading[Ledger]
+    actions: Reading[Actions]
     configuration: Configuration
 
 
@@ -35,7 +37,9 @@ def gather(seconds: float | None = None) -> Facts:
     """Everything, within `seconds`, FACTS_SECONDS unless given."""
     databases.known_migrations()  # from disk once: not at the expense of the databases' time
     questions: dict[str, Question[object]] = {alias: databases.question(alias) for alias in ALIASES}
-    sources = {module.__name__.rpartition(".")[2]: module for module in (queues, tickers, tasks, outbox, ledger)}
+    sources = {
+        module.__name__.rpartition(".")[2]: module for module in (queues, tickers, tasks, outbox, ledger, actions)
+    }
     questions |= {name: module.question() for name, module in sources.items()}
     answers = read_all(questions, seconds)
     return Facts(
@@ -45,5 +49,6 @@ def gather(seconds: float | None = None) -> Facts:
         tasks=answers["tasks"],
         outbox=answers["outbox"],
         ledger=answers["ledger"],
+        actions=answers["actions"],
         configuration=configuration.read(),
     )

@@ -4,7 +4,7 @@ words.py has the names and the words; each of the others says which facts of one
 """
 
 from operations.facts import Facts
-from operations.problems import configuration, databases, ledger, outbox, queues, silence, tasks, tickers
+from operations.problems import actions, configuration, databases, ledger, outbox, queues, silence, tasks, tickers
 from operations.problems.words import Problem, Severity
 
 
@@ -21,5 +21,7 @@ def problems(facts: Facts) -> list[Problem]:
         found += outbox.faults(facts.outbox.value)
     if facts.ledger.value:
         found += ledger.faults(facts.ledger.value)
+    if facts.actions.value:
+        found += actions.faults(facts.actions.value)
     found += configuration.faults(facts.configuration, facts.databases.get("events"))
     return sorted(found, key=lambda problem: (problem.severity != Severity.CRITICAL, problem.name, problem.subject))

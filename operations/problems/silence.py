@@ -19,6 +19,7 @@ def faults(facts: Facts) -> Iterator[Problem]:
         "tasks": facts.tasks,
         "outbox": facts.outbox,
         "ledger": facts.ledger,
+        "actions": facts.actions,
     }
     for source, reading in sources.items():
         if reading.trouble and reading.alias not in down:

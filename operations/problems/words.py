@@ -33,6 +33,7 @@ class Name(StrEnum):
     SCHEDULE_LATE = "schedule_late"
     OUTBOX_STUCK = "outbox_stuck"
     TASK_GIVEN_UP = "task_given_up"
+    ACTION_STUCK = "action_stuck"
     SMTP_DOWN = "smtp_down"
     SLACK_DOWN = "slack_down"
     SETTINGS_UNSAFE = "settings_unsafe"
@@ -134,6 +135,7 @@ SOURCES = {
     "tasks": N_("Tasks"),
     "outbox": N_("Outbox"),
     "ledger": N_("Ledger"),
+    "actions": N_("Record of actions"),
 }
 """As the console's pages are named."""
 SERVER = N_("the state of its server")
@@ -204,6 +206,15 @@ TASK_GIVEN_UP = _warning(
     Name.TASK_GIVEN_UP,
     N_("Outbox entries were given up after their last attempt: %(number)d."),
     N_("Read their last errors in the console, mend the cause, then let them run again; or let them be."),
+)
+
+ACTION_STUCK = _warning(
+    Name.ACTION_STUCK,
+    N_("An operator's action has stood still for %(age)s. Open: %(number)d."),
+    N_(
+        "See that the databases are up and that a cluster of task workers runs. If its outbox entry was given up, let "
+        "that run again, or let it be."
+    ),
 )
 
 _LINE_FAILS = N_("%(line)s has failed %(number)d times in a row: %(reason)s.")

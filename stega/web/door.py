@@ -10,6 +10,7 @@ from django.core.signals import got_request_exception
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils import translation
 
 from stega.database import patience
@@ -77,9 +78,14 @@ def _note_outage(request: HttpRequest | None = None, **_: Any) -> None:
 
 
 def _sorry(request: HttpRequest) -> HttpResponse:
-    """503 in the reader's language, as far as it is known without a database."""
+    """503 in the reader's language, as far as it is known without a database.
+
+    The staff's pages need no other database than `default` to be shown: theirs names it. It is told by the address,
+    since nobody can say who is asking.
+    """
     language = getattr(request, "LANGUAGE_CODE", None) or translation.get_language_from_request(request)
     with translation.override(language):
-        text = render_to_string("503.html")
+        is_of_staff = request.path.startswith(reverse("admin:index"))
+        text = render_to_string("503_staff.html" if is_of_staff else "503.html")
     headers = {"Retry-After": str(RETRY_SECONDS), "Content-Language": language}
     return HttpResponse(text, status=503, headers=headers)

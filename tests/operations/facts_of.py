@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from operations.facts import Facts
+from operations.facts.actions import Actions
 from operations.facts.configuration import Configuration
 from operations.facts.databases import Database, Engine
 from operations.facts.ledger import Ledger
@@ -50,13 +51,15 @@ TASKS = Tasks(
 )
 OUTBOX = Outbox(NOW, 0, 0, None, None, 0, None)
 LEDGER = Ledger(NOW, (), (), ())
+ACTIONS = Actions(NOW, 0, None)
 
 
 def facts(**changed: Any) -> Facts:
     """A source may be given as its value or as the trouble with it; a database by its alias."""
     events = replace(DATABASE, alias="events", engine=Engine("0.2.2", "1.0.0", True))
     databases = {"default": DATABASE, "jobs": replace(DATABASE, alias="jobs"), "events": events}
-    told = {"queues": QUEUES, "tickers": TICKERS, "tasks": TASKS, "outbox": OUTBOX, "ledger": LEDGER, **changed}
+    well = {"queues": QUEUES, "tickers": TICKERS, "tasks": TASKS, "outbox": OUTBOX, "ledger": LEDGER}
+    told = {**well, "actions": ACTIONS, **changed}
     return Facts(
         databases={alias: _reading(alias, told.pop(alias, value)) for alias, value in databases.items()},
         configuration=told.pop("configuration", Configuration((), False, False)),
@@ -64,7 +67,9 @@ def facts(**changed: Any) -> Facts:
     )
 
 
-_HOME = {"queues": "events", "tickers": "events", "tasks": "jobs", "outbox": "default", "ledger": "default"}
+_HOME = {"queues": "events", "tickers": "events", "tasks": "jobs"} | dict.fromkeys(
+    ("outbox", "ledger", "actions"), "default"
+)
 
 
 def _reading(alias: str, told: object) -> Reading[Any]:

@@ -4,11 +4,13 @@ import uuid
 from datetime import timedelta
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
 from django.utils import timezone
 
 from accounts.roles import Role
 from operations import performing
+from operations.facts import actions
+from operations.facts.reading import read
 from operations.models import Kind, OperatorAction, State
 from operations.performing import perform
 from operations.targets import TARGETS
@@ -390,3 +392,37 @@ def test_a_dead_letter_of_a_member_that_left_can_be_replayed(queue, ask):
     perform(action)
 
     assert OperatorAction.objects.get().touched == 1
+
+
+def still():
+    return read(actions.question()).value.longest_still
+
+
+def age():
+    """Let all have been asked for an hour ago, though the database refuses that."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute("alter table operations_operatoraction disable trigger operations_keep_action")
+        OperatorAction.objects.update(requested_at=timezone.now() - timedelta(hours=1))
+        cursor.execute("alter table operations_operatoraction enable trigger operations_keep_action")
+
+
+def test_an_action_that_is_only_tried_stands_still_and_one_that_goes_on_or_is_over_does_not(group, ask, monkeypatch):
+    before = still()
+    action = ask(Kind.PURGE_GROUP, group)
+    age()
+    with monkeypatch.context() as during:
+        during.setattr(oversight, "purge_dead_letters", away)
+        with pytest.raises(OperationalError):
+            perform(action)
+    tried = still()
+    perform(action, seconds=0)
+    moved = still()
+    perform(action)
+
+    assert (before, still()) == (None, None)
+    assert tried > timedelta(minutes=59)
+    assert moved < timedelta(minutes=1)
+
+
+def away(*args):
+    raise OperationalError("connection refused")

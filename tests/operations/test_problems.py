@@ -15,6 +15,7 @@ from operations.problems import problems
 from operations.problems.words import Name, Severity
 from stega.pgque.catalogue import NOTIFICATION_WORKER
 from tests.operations.facts_of import (
+    ACTIONS,
     DATABASE,
     GROUP,
     HOUR,
@@ -39,6 +40,7 @@ def thresholds(settings):
     settings.WORKER_BEHIND_SECONDS = 60
     settings.OUTBOX_STUCK_SECONDS = 180
     settings.CLUSTER_STUCK_SECONDS = 60
+    settings.ACTION_STUCK_SECONDS = 300
     settings.SCHEDULE_LATE_SECONDS = 300
     settings.DEAD_LETTER_ALERT_SECONDS = 86_400
     settings.OLD_TRANSACTION_SECONDS = 600
@@ -128,6 +130,7 @@ OLD = Transaction(12, "psql", "app", 601 * SECOND, NOW)
         ({"tasks": replace(TASKS, schedules=TASKS.schedules[1:])}, Name.SCHEDULE_LATE, TASKS.schedules[0].name),
         ({"outbox": replace(OUTBOX, open=2, oldest_open=181 * SECOND)}, Name.OUTBOX_STUCK, "outbox"),
         ({"outbox": replace(OUTBOX, given_up=2, last_given_up_at=NOW - HOUR)}, Name.TASK_GIVEN_UP, "outbox"),
+        ({"actions": replace(ACTIONS, open=2, longest_still=301 * SECOND)}, Name.ACTION_STUCK, "actions"),
         ({"ledger": lines("smtp mail:25", "email")}, Name.SMTP_DOWN, "smtp mail:25"),
         ({"ledger": lines("smtp mail:25", "email", retry_at=NOW - HOUR, waiting=1)}, Name.SMTP_DOWN, "smtp mail:25"),
         ({"ledger": lines("slack 0123", "slack")}, Name.SLACK_DOWN, "slack 0123"),
@@ -165,6 +168,7 @@ def test_each_fault_is_one_problem_by_name(spoilt, name, subject):
         {"tasks": replace(TASKS, schedules=(*TASKS.schedules, Scheduled("another's", "a.b", NOW - HOUR)))},
         {"outbox": replace(OUTBOX, open=2, oldest_open=179 * SECOND)},
         {"outbox": replace(OUTBOX, given_up=2, last_given_up_at=NOW - timedelta(days=2))},
+        {"actions": replace(ACTIONS, open=2, longest_still=299 * SECOND)},
         {"ledger": lines("smtp mail:25", "email", failures=2)},
         {"ledger": lines("slack 0123", "slack", retry_at=None)},
         {"ledger": lines("smtp mail:25", "email", retry_at=NOW - HOUR)},
@@ -205,7 +209,7 @@ def test_tables_of_events_that_give_no_answer_are_critical(source, trouble, seve
     assert (found.name, found.severity) == (Name.FACTS_MISSING, severity)
 
 
-@pytest.mark.parametrize("source", ["queues", "tickers", "tasks", "outbox", "ledger", "events"])
+@pytest.mark.parametrize("source", ["queues", "tickers", "tasks", "outbox", "ledger", "actions", "events"])
 def test_what_is_missing_is_told_in_words_and_not_in_ours(source):
     with translation.override("pt-br"):
         told = [problems(facts(**{source: trouble}))[0].text for trouble in Trouble]

@@ -123,6 +123,35 @@ def test_a_recorded_action_is_done_by_its_task(browser, targets, kind):
     assert action.touched == (1 if waits else count)
 
 
+SAYS = {
+    Kind.REPLAY_LETTER: ("handed over", "Sent again, for the consumer to handle: 1"),
+    Kind.PURGE_LETTER: ("done", "All done"),
+    Kind.PURGE_GROUP: ("done", "All done"),
+    Kind.RETRY_ENTRY: ("handed over", "Handed over to the sweep, which relays them each minute: 1"),
+    Kind.RETRY_ENTRIES: ("handed over", "Handed over to the sweep, which relays them each minute: 2"),
+    Kind.SETTLE_ENTRY: ("done", "All done"),
+    Kind.SETTLE_ENTRIES: ("done", "All done"),
+    Kind.RUN_SCHEDULE: ("handed over", "Due now: a cluster of task workers runs it at its next look at the schedules"),
+}
+"""State and outcome; what others have still to do is not told as done."""
+
+
+@pytest.mark.parametrize("kind", SAYS)
+def test_what_came_of_an_action_is_told_as_what_it_is(browser, admin, as_user, targets, kind):
+    target, _count = targets[kind]
+    confirm(browser, address(kind, target))
+
+    perform(OperatorAction.objects.get().pk)
+
+    action = OperatorAction.objects.get()
+    page = browser.get(action.get_absolute_url()).content.decode()
+    of_admin = as_user(admin).get(reverse("admin:operations_operatoraction_change", args=[action.pk])).content.decode()
+    state, outcome = SAYS[kind]
+    assert [f">{state}<" in page, f">{outcome}<" in page] == [True, True]
+    assert [state in of_admin, outcome in of_admin] == [True, True]
+    assert f">{state}<" in browser.get(reverse("operations:actions")).content.decode()
+
+
 @each_kind
 def test_an_answer_sent_twice_asks_once(browser, targets, kind):
     target, _count = targets[kind]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from operations.console.tiles import tiles
-from tests.operations.facts_of import HOUR, NOW, QUEUE, QUEUES, SECOND, TICKERS, WORKER, facts
+from tests.operations.facts_of import ACTIONS, HOUR, NOW, QUEUE, QUEUES, SECOND, TICKERS, WORKER, facts
 
 NOBODY = replace(TICKERS, leader=None)
 HANGING = replace(TICKERS, leader=replace(TICKERS.leader, silent_for=60 * SECOND))
@@ -51,3 +51,14 @@ def test_an_idle_queue_waits_for_nothing():
     told = facts(tickers=NOBODY, queues=replace(QUEUES, at=NOW, queues=(replace(QUEUE, ticker_lag=HOUR),)))
 
     assert next(tile for tile in tiles(told) if tile.label == "Lag").figure == "0.00 s"
+
+
+@pytest.mark.parametrize(
+    ("still", "more", "tone"), [(None, "", ""), (10 * SECOND, "", ""), (HOUR, "one still for 1 h", "bad")]
+)
+def test_an_action_that_stands_still_asks_for_somebody(still, more, tone):
+    told = facts(actions=replace(ACTIONS, open=3, longest_still=still))
+
+    tile = next(tile for tile in tiles(told) if tile.label == "Actions under way")
+
+    assert (tile.figure, tile.more, tile.tone) == ("3", more, tone)

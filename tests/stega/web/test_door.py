@@ -56,6 +56,28 @@ def test_an_outage_is_a_plain_page_in_the_readers_language(visitor, settings, de
     assert not any("OperationalError" in answer.content.decode() for answer in answers.values())
 
 
+@pytest.mark.parametrize("path", ["/admin/operations/", "/admin/operations/queues/", "/admin/tickets/ticket/"])
+@pytest.mark.parametrize("fault", ["default_down", "hanging_default"])
+def test_operators_are_told_which_database_it_is(visitor, settings, request, fault, path):
+    settings.STEGA_REQUEST_DATABASE_SECONDS = 0.3
+    request.getfixturevalue(fault)
+
+    answer = visitor.get(path)
+
+    text = answer.content.decode()
+    assert answer.status_code == 503
+    assert "The database “default” cannot be reached, or did not answer in time." in text
+    assert "DATABASE_URL" in text
+    assert "not yours" not in text
+
+
+def test_a_customer_is_not_told_of_our_databases(visitor, default_down):
+    text = visitor.get("/tickets/").content.decode()
+
+    assert "not yours" in text
+    assert [word for word in ("default", "DATABASE_URL", "doctor") if word in text] == []
+
+
 def test_a_fault_of_our_own_is_no_outage(visitor, settings, monkeypatch):
     monkeypatch.setattr("tickets.views.render", None)
 
