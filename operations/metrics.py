@@ -139,17 +139,17 @@ def _consumers(log: Queues) -> Iterator[GaugeMetricFamily]:
     members = [(each.queue, each.name) for each in log.consumers if each.member is not None]
     labels = {"queue": lambda each: each.queue, "consumer": lambda each: each.name}
     gauge = _Each(consumers, **labels).gauge
-    yield gauge("consumer_lag_seconds", "Age of the consumer's last finished tick", lambda each: each.lag)
+    yield gauge(
+        "consumer_lag_seconds",
+        "How long the first tick after the cursor has waited for the consumer",
+        lambda each: each.lag or 0.0,
+    )
+    yield gauge("consumer_tick_age_seconds", "Age of the consumer's last finished tick", lambda each: each.tick_age)
     yield gauge("consumer_pending_events", "Events after the cursor", lambda each: each.pending)
     yield gauge(
         "consumer_last_seen_seconds",
         "Time since the consumer last took or finished a batch",
         lambda each: each.last_seen,
-    )
-    yield gauge(
-        "consumer_waiting_seconds",
-        "How long the first tick after the cursor has waited",
-        lambda each: each.waiting or 0.0,
     )
     yield gauge(
         "consumer_processes",

@@ -17,7 +17,7 @@ MINUTE = timedelta(minutes=1)
 EVENTS = "events:"
 """Before the name of a queue: a count that grows. Charts take the difference of two minutes."""
 LAG = "lag:"
-"""Before the name of a consumer: for how many seconds the first tick after its cursor has waited; 0 without one."""
+"""Before the name of a consumer: its lag, the seconds that the first tick after its cursor has waited, or 0."""
 DELIVERIES = "deliveries:"
 """Before told, waiting, failed: the notices that arose in the minute before, as they are now."""
 

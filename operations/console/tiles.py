@@ -66,7 +66,7 @@ def _of_queues(reading: Reading[Queues], tickers: Reading[Tickers]) -> Iterator[
 def _lag(log: Queues, tickers: Tickers | None) -> Tile:
     """What waits for a tick waits too: at most since the last one, which is told where no other will come."""
     unticked = [queue for queue in log.queues if queue.events_after_tick and is_unticked(queue, tickers)]
-    ages = [each.waiting for each in log.consumers if not each.member] + [queue.ticker_lag for queue in unticked]
+    ages = [each.lag for each in log.consumers if not each.member] + [queue.ticker_lag for queue in unticked]
     count = sum(each.behind or 0 for each in log.consumers if not each.member)
     behind = ngettext("%(count)s event behind", "%(count)s events behind", count) % {"count": amount(count)}
     more = f"{behind} · {_('no ticks')}" if unticked else behind

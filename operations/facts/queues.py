@@ -48,12 +48,12 @@ class Consumer:
     name: str
     member: str | None
     is_group: bool
-    lag: timedelta | None
-    """Age of the last finished tick."""
+    tick_age: timedelta | None
+    """Age of the last finished tick, which grows while nothing is sent: not the lag."""
     pending: int | None
     """Events between the cursor and the newest tick."""
-    waiting: timedelta | None
-    """How long the first tick after the cursor has waited; None when there is none."""
+    lag: timedelta | None
+    """How long the first tick after the cursor has waited for the consumer; None when there is none."""
     last_seen: timedelta
     open_batch: int | None
     sessions: tuple[Session, ...] | None
@@ -142,9 +142,9 @@ def _consumer(
         name=name,
         member=member,
         is_group=place["role"] == "coop_main",
-        lag=row["lag"],
+        tick_age=row["lag"],
         pending=row["pending_events"],
-        waiting=place["waiting"],
+        lag=place["waiting"],
         last_seen=row["last_seen"],
         open_batch=row["current_batch"],
         sessions=seen,

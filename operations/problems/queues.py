@@ -35,16 +35,16 @@ def _of_queue(queue: Queue) -> Iterator[Problem]:
 def _of_consumer(consumer: Consumer) -> Iterator[Problem]:
     ours = OUR_CONSUMERS.get(consumer.name)
     command = f"python manage.py {ours}" if ours else consumer.name
-    waiting = consumer.waiting or timedelta()
+    lag = consumer.lag or timedelta()
     if ours and consumer.sessions == ():
         yield words.WORKER_MISSING.of(consumer.name, consumer=consumer.name, command=command)
-    elif consumer.pending and waiting > timedelta(seconds=settings.WORKER_BEHIND_SECONDS):
+    elif consumer.pending and lag > timedelta(seconds=settings.WORKER_BEHIND_SECONDS):
         yield words.WORKER_BEHIND.of(
             consumer.name,
             consumer=consumer.name,
             queue=consumer.queue,
             pending=consumer.pending,
-            age=seconds(waiting),
+            age=seconds(lag),
             command=command,
         )
 

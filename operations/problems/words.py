@@ -166,7 +166,7 @@ _START_WORKER = N_("Start it, read its log, or start more of it: %(command)s")
 WORKER_MISSING = _critical(Name.WORKER_DEAD, N_("No process of consumer %(consumer)s runs."), _START_WORKER)
 WORKER_BEHIND = _critical(
     Name.WORKER_DEAD,
-    N_("Consumer %(consumer)s of queue %(queue)s is behind. Events waiting: %(pending)d, the first for %(age)s."),
+    N_("Consumer %(consumer)s of queue %(queue)s is behind. Events waiting: %(pending)d, lag: %(age)s."),
     _START_WORKER,
 )
 MEMBER_SILENT = _warning(

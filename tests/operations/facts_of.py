@@ -34,7 +34,7 @@ WORKER = Consumer(
     QUEUE.name, "notification_worker", None, False, SECOND, 0, None, SECOND, None, (session("notification_worker"),)
 )
 GROUP = replace(
-    WORKER, name="sla_breach_dispatcher", is_group=True, lag=None, sessions=(session("sla_breach_dispatcher"),)
+    WORKER, name="sla_breach_dispatcher", is_group=True, tick_age=None, sessions=(session("sla_breach_dispatcher"),)
 )
 MEMBER = replace(GROUP, member="host-7-abc", is_group=False, sessions=None)
 QUEUES = Queues(NOW, (QUEUE,), (WORKER, GROUP, MEMBER))

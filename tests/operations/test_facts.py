@@ -43,7 +43,7 @@ def test_a_queue_and_its_consumers_are_told(queue):
     consumers = {(each.name, each.member): each for each in told.consumers if each.queue == queue}
     assert set(consumers) == {("audit", None), ("workers", None), ("workers", "one")}
     assert consumers["audit", None].pending >= 1
-    assert consumers["audit", None].waiting is not None
+    assert consumers["audit", None].lag is not None
     assert consumers["workers", None].is_group
 
 

@@ -32,7 +32,7 @@ COLUMNS = {
         ("member", "member"),
         ("lag", "lag"),
         ("pending", "pending"),
-        ("waiting", "waiting"),
+        ("finished tick", "tick_age"),
         ("last seen", "last_seen"),
         ("open batch", "open_batch"),
         ("processes", "processes"),
@@ -99,7 +99,11 @@ def _told(engine: Any, tickers: Any, queues: Any) -> dict[str, Any]:
         "tickers": asdict(tickers),
         "queues": [{**asdict(each), "mebibytes": each.bytes / 2**20} for each in queues.queues],
         "consumers": [
-            {**asdict(each), "processes": None if each.sessions is None else len(each.sessions)}
+            {
+                **asdict(each),
+                "lag": None if each.member else each.lag or timedelta(),
+                "processes": None if each.sessions is None else len(each.sessions),
+            }
             for each in queues.consumers
         ],
     }

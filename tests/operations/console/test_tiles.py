@@ -15,7 +15,7 @@ HIDDEN = replace(TICKERS, is_visible=False, leader=None)
 def lag_of(tickers, **queue):
     """The tile, with 7 events after the newest tick and 3 before it."""
     queue = replace(QUEUE, events_after_tick=7, **queue)
-    reader = replace(WORKER, pending=3, unticked=7, waiting=2 * SECOND)
+    reader = replace(WORKER, pending=3, unticked=7, lag=2 * SECOND)
     told = facts(tickers=tickers, queues=replace(QUEUES, queues=(queue,), consumers=(reader,)))
     return next(tile for tile in tiles(told) if tile.label == "Lag")
 
