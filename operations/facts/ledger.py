@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import connections
 from django.db.models import Count, Min, Q
 
 from notifications.models import Circuit, Delivery, State
@@ -11,6 +12,8 @@ from operations.facts.reading import COUNT_LIMIT, Question
 from stega.database import clock
 
 WINDOW = timedelta(hours=1)
+LINES = 100
+"""How many lines that failed are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +36,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A mail server or Slack webhook that has failed; `channel` is email or slack, `name` tells no secret."""
+    """A mail server or Slack webhook that has failed; `channel` is email or slack."""
 
     name: str
+    """Of a webhook with the product that posts by it: its address is a secret."""
     channel: str
     failures: int
     reason: str
@@ -54,6 +58,10 @@ class Ledger:
 
 def question() -> Question[Ledger]:
     return Question("default", _ask)
+
+
+def lines_question() -> Question[tuple[Line, ...]]:
+    return Question("default", _lines)
 
 
 def _ask() -> Ledger:
@@ -77,14 +85,30 @@ def _waiting(now: datetime, channel: Channel) -> Waiting:
 
 
 def _lines() -> tuple[Line, ...]:
-    failed = Circuit.objects.filter(failures__gt=0).order_by("line")[:100]
+    """Those in use: by a webhook that no product has any more nothing is sent, so it is never told to work again."""
+    failed = list(Circuit.objects.filter(failures__gt=0).order_by("line")[:LINES])
+    slack = _slack_names([circuit.line for circuit in failed])
+    names = {circuit.line: circuit.line for circuit in failed if circuit.line.startswith("smtp ")} | slack
     return tuple(
         Line(
-            circuit.line,
-            Channel.EMAIL.value if circuit.line.startswith("smtp ") else Channel.SLACK.value,
+            names[circuit.line],
+            Channel.SLACK.value if circuit.line in slack else Channel.EMAIL.value,
             circuit.failures,
             circuit.reason,
             circuit.retry_at,
         )
         for circuit in failed
+        if circuit.line in names
     )
+
+
+def _slack_names(lines: list[str]) -> dict[str, str]:
+    """Line -> the first product that posts by it, and how many others do: no two lines have a product in common."""
+    statement = """
+        select line, (array_agg(product order by product))[1], count(*) - 1 from operations_slackline
+        where line = any(%s) group by line
+    """
+    with connections["default"].cursor() as cursor:
+        cursor.execute(statement, [lines])
+        rows = cursor.fetchall()
+    return {line: f"slack {product} +{others}" if others else f"slack {product}" for line, product, others in rows}

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from operations.facts import databases, queues, tickers
+from operations.facts import databases, ledger, queues, tickers
 from operations.facts.reading import read_all
 from stega.installation.preparation import require_prepared
 from stega.processes.command import positive_seconds
@@ -37,6 +37,12 @@ COLUMNS = {
         ("open batch", "open_batch"),
         ("processes", "processes"),
     ),
+    "lines": (
+        ("line", "name"),
+        ("failures in a row", "failures"),
+        ("not before", "retry_at"),
+        ("reason", "reason"),
+    ),
 }
 PATIENCE_SECONDS = 5.0
 
@@ -44,7 +50,7 @@ PATIENCE_SECONDS = 5.0
 class Command(BaseCommand):
     help = (
         "Show the event log: engine, the ticker that leads, queues with their size and dead letters, consumers with "
-        "what is pending. Ctrl+C ends --watch."
+        "what is pending, and the mail server or products' Slack webhooks that fail. Ctrl+C ends --watch."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -82,13 +88,23 @@ class Command(BaseCommand):
 
 def _status() -> dict[str, Any]:
     told = read_all(
-        {"engine": databases.engine_question(), "tickers": tickers.question(), "queues": queues.question()},
+        {
+            "engine": databases.engine_question(),
+            "tickers": tickers.question(),
+            "queues": queues.question(),
+            "lines": ledger.lines_question(),
+        },
         PATIENCE_SECONDS,
     )
+    lines = told.pop("lines")
     trouble = next((reading.trouble for reading in told.values() if reading.trouble), None)
     if trouble:
         return {"trouble": f"the events database: {trouble}"}
-    return {"trouble": None, **_told(**{name: reading.value for name, reading in told.items()})}
+    return {
+        "trouble": None,
+        **_told(**{name: reading.value for name, reading in told.items()}),
+        "lines": None if lines.value is None else [asdict(each) for each in lines.value],
+    }
 
 
 def _told(engine: Any, tickers: Any, queues: Any) -> dict[str, Any]:
@@ -117,6 +133,9 @@ def _tables(status: dict[str, Any]) -> str:
         _ticker(status["tickers"]),
     ]
     for title, columns in COLUMNS.items():
+        if title == "lines" and not status[title]:
+            lines += ["", "lines: the default database does not tell"] if status[title] is None else []
+            continue
         heads = tuple(head for head, _ in columns)
         rows = [heads, *(tuple(_cell(row[field]) for _, field in columns) for row in status[title])]
         widths = [max(len(row[index]) for row in rows) for index in range(len(columns))]
@@ -141,6 +160,8 @@ def _cell(value: Any) -> str:
         return "-"
     if isinstance(value, timedelta):
         return f"{value.total_seconds():.1f} s"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S %Z}"
     if isinstance(value, tuple):
         return ", ".join(value) or "an old transaction"
     return f"{value:.1f}" if isinstance(value, float) else str(value)
