@@ -16,6 +16,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from operations import reasons
 from stega.models import OutboxEntry, OutboxQuerySet
 from stega.wording.fields import Text
 
@@ -149,9 +150,10 @@ class OperatorAction(models.Model):
     @property
     @admin.display(description=_("target"))
     def target_text(self) -> str:
-        """What it was done to, a schedule by its name in the active language."""
+        """What it was done to, a cause and the name of a schedule in the active language."""
         parts = ("cause", "type", "consumer", "queue", "id", "key")
-        words = [str(self.target[part]) for part in parts if self.target.get(part)]
+        told = {"cause": reasons.translated}
+        words = [told.get(part, str)(str(self.target[part])) for part in parts if self.target.get(part)]
         if name := self.target.get("name"):
             words.append(gettext(str(name)))
         return " · ".join(words).replace("#", "…")

@@ -20,6 +20,7 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connectio
 from django.db.models import BooleanField, ExpressionWrapper, F, Q
 from django.db.models.functions import Now
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext_noop
 from django_q.tasks import async_task  # noqa: TID251 - the one place that may
 
 from stega import logs
@@ -37,7 +38,7 @@ SWEEP_LIMIT = 5_000
 PAGE = 50
 """Entries that share a task when many are relayed at once: django-q2 takes longer over a task than over its work."""
 
-NEVER_ENDS = "Every run was cut by TASK_TIMEOUT_SECONDS, or ended its worker."
+NEVER_ENDS = gettext_noop("Every run was cut by TASK_TIMEOUT_SECONDS, or ended its worker.")
 _uncounted: list[int] = []
 """Entries with a counted run that ended through no fault, for as long as `default` cannot take note of it."""
 

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from notifications.models import Delivery
+from operations import reasons
 from operations.console.addresses import problem_address
 from operations.dead_letters import GroupKey
 from operations.facts.reading import COUNT_LIMIT, Reading, Trouble
@@ -166,4 +167,10 @@ def recipient(row: Delivery, names: Mapping[str, str]) -> str:
 @register.filter
 def cause(text: str) -> str:
     """What the reasons of a group have in common, with a gap where they differ."""
-    return re.sub(r"#(?:[\s.:,/-]*#)*", "…", text) or _("no reason given")
+    return re.sub(r"#(?:[\s.:,/-]*#)*", "…", reasons.translated(text)) or _("no reason given")
+
+
+@register.filter
+def in_words(reason: str | None) -> str:
+    """Why something was given up, in the reader's language as far as Stega said it."""
+    return reasons.translated(reason or "")

@@ -105,6 +105,11 @@ WEEKLY_STATS: Mapping[str, type | tuple[type, ...]] = {
 """The fields of `stats` in `report.weekly_ready`."""
 
 
+LACKS = gettext_noop("%(type)s lacks %(field)s")
+NEEDS = gettext_noop("%(type)s needs %(field)s as %(kinds)s, not %(found)s")
+NO_TYPE = gettext_noop("no event type %(type)s in the catalogue")
+
+
 class BadPayload(ValueError):
     """A payload that is not what the catalogue promises."""
 
@@ -112,7 +117,7 @@ class BadPayload(ValueError):
 def check(event_type: str, payload: Mapping[str, Any]) -> None:
     """Raise BadPayload when the type is unknown or a field is missing or of another type. More fields are welcome."""
     if event_type not in EVENT_TYPES:
-        raise BadPayload(f"no event type {event_type!r} in the catalogue")
+        raise BadPayload(NO_TYPE % {"type": repr(event_type)})
     _check_fields(EVENT_TYPES[event_type].payload, payload, event_type)
     if event_type == "report.weekly_ready":
         _check_fields(WEEKLY_STATS, payload["stats"], f"{event_type} stats")
@@ -121,11 +126,11 @@ def check(event_type: str, payload: Mapping[str, Any]) -> None:
 def _check_fields(fields: Mapping[str, type | tuple[type, ...]], payload: Mapping[str, Any], what: str) -> None:
     for name, expected in fields.items():
         if name not in payload:
-            raise BadPayload(f"{what} lacks {name}")
+            raise BadPayload(LACKS % {"type": what, "field": name})
         value = payload[name]
         if not isinstance(value, expected) or isinstance(value, bool):
             found = _JSON_NAMES.get(type(value), type(value).__name__)
-            raise BadPayload(f"{what} needs {name} as {_named(expected)}, not {found}")
+            raise BadPayload(NEEDS % {"type": what, "field": name, "kinds": _named(expected), "found": found})
 
 
 _JSON_NAMES: Mapping[type, str] = {

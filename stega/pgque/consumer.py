@@ -13,6 +13,7 @@ from os import getpid
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, transaction
+from django.utils.translation import gettext_noop
 
 from stega import logs
 from stega.database.outages import is_outage
@@ -28,6 +29,9 @@ from stega.wording.text import clean, told, trace
 logger = logging.getLogger(__name__)
 
 REASON_LIMIT = 500
+WORKERS_DIED = gettext_noop("%(number)s workers died of this message")
+UNKNOWN_TYPE = gettext_noop("unknown event type %(type)s")
+NO_HANDLER = gettext_noop("%(consumer)s has no handler for %(type)s in this version")
 MOST_DEATHS = 3
 """How many processes may die of one message; then it is a dead letter, and its neighbours go on."""
 GIVE_BACK_SECONDS = 2.0
@@ -198,7 +202,7 @@ class Consumer(Process):
         notes = MessageInHand.objects
         deaths = notes.note(self.queue, self.name, event.id, event.created_at, self.instance)
         if deaths >= MOST_DEATHS:
-            return self._failed(event, f"{deaths} workers died of this message", None)
+            return self._failed(event, WORKERS_DIED % {"number": deaths}, None)
         failure = self._handle(event, batch_id)
         notes.forget(self.instance, event_id=event.id)
         return failure
@@ -233,9 +237,9 @@ class Consumer(Process):
             return self.handlers[event_type]
         known = catalogue.EVENT_TYPES.get(event_type)
         if known is None:
-            raise Rejected(f"unknown event type {event_type!r}")
+            raise Rejected(UNKNOWN_TYPE % {"type": repr(event_type)})
         if self.name in known.consumers:
-            raise RetryLater(f"{self.name} has no handler for {event_type!r} in this version")
+            raise RetryLater(NO_HANDLER % {"consumer": self.name, "type": repr(event_type)})
         return None
 
     def _failed(

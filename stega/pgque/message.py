@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
 from stega.pgque import catalogue, client
 from stega.pgque.publishing import event_key
+
+BAD_PAYLOAD = gettext_noop("bad payload: %(fault)s")
+NO_OBJECT = gettext_noop("the payload is no JSON object")
+TOO_LARGE = gettext_noop("a number is too large")
+NO_JSON = gettext_noop("%(name)s is no JSON value")
 
 RETRY_BASE_SECONDS = 2.0
 RETRY_CAP_SECONDS = 3600.0
@@ -63,20 +70,20 @@ def message_of(event: client.Event, batch_id: int) -> Message:
     try:
         payload = json.loads(event.data or "null", parse_constant=_refuse_constant, parse_float=_finite)
         if not isinstance(payload, dict):
-            raise ValueError("the payload is no JSON object")
+            raise ValueError(NO_OBJECT)
         catalogue.check(event.type, payload)
         key = key_of(event)
     except (ValueError, RecursionError) as error:
-        raise Rejected(f"bad payload: {error}") from None
+        raise Rejected(BAD_PAYLOAD % {"fault": error}) from None
     return Message(event.id, batch_id, event.type, payload, key, event.retry_count + 1, event.created_at)
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError("a number is too large")
+        raise ValueError(TOO_LARGE)
     return number
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(NO_JSON % {"name": name})
