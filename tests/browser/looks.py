@@ -11,6 +11,14 @@ _OVERFLOW = """() => {
     .map(each => each.outerHTML.slice(0, 120)).slice(0, 5);
 }"""
 
+_CUT = """() => [...document.querySelectorAll(".card:not(pre)")]
+  .filter(each => getComputedStyle(each).overflowX !== "visible" && each.scrollWidth > each.clientWidth + 1)
+  .map(each => {
+    const edge = each.getBoundingClientRect().left + each.clientWidth;
+    const cut = [...each.querySelectorAll("*")].find(inner => inner.getBoundingClientRect().right > edge + 1);
+    return (cut ?? each).outerHTML.slice(0, 160);
+  })"""
+
 _CONTRASTS = """() => {
   const pixel = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
   const parsed = new Map();
@@ -83,6 +91,12 @@ _CONTROLS = {"button", "checkbox", "combobox", "link", "radio", "searchbox", "te
 def overflowing(page: Page) -> list[str]:
     """The first elements that stick out on the right, when the document scrolls sideways."""
     found: list[str] = page.evaluate(_OVERFLOW)
+    return found
+
+
+def cut(page: Page) -> list[str]:
+    """The first thing of each card and table that it hides, or that must be scrolled to."""
+    found: list[str] = page.evaluate(_CUT)
     return found
 
 

@@ -20,6 +20,7 @@ def of_console(letters: dict[str, list[int]]) -> dict[str, str]:
         **lists,
         "overview of a day": f"{lists['overview']}?span=day",
         "outbox, every entry": f"{lists['outbox']}?state=all",
+        "outbox, given up": f"{lists['outbox']}?state=given_up",
         "dead letter": reverse("operations:dead_letter", args=[letters["bad"][0]]),
         "group": f"{reverse('operations:dead_letter_group')}?{group}",
         "replay": f"{reverse('operations:act', args=[Kind.REPLAY_GROUP])}?{group}",

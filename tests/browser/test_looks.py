@@ -1,6 +1,7 @@
 """How every page looks: in both languages, by day and by night, on a desk and on a phone."""
 
 import os
+import uuid
 from datetime import timedelta
 from itertools import product as each_of
 from pathlib import Path
@@ -10,9 +11,13 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 
 from operations.models import Sample
+from stega.models import OutboxEntry
+from stega.pgque import client as event_log
+from stega.pgque.catalogue import SLA_BREACH_DISPATCHER
 from tests.browser import looks, pages
 from tests.browser.visitor import DESK, PHONE
 from tests.factories import make_ticket
+from tests.support.letters import bury
 from tickets import actions
 
 SCREENSHOTS = os.environ.get("SCREENSHOTS")
@@ -37,6 +42,7 @@ def look(visit):
         take_picture(page, name)
         found = {
             "sideways": looks.overflowing(page),
+            "cut": looks.cut(page),
             "faint": looks.faint(page),
             "nameless": looks.nameless(page),
             "jumps": looks.jumps(page),
@@ -69,9 +75,26 @@ def samples(transactional_db):
         Sample.objects.take(now - timedelta(minutes=minute), values)
 
 
+@pytest.fixture
+def long_names(letters):
+    """A group of dead letters and an entry that was given up, with names as long as they become."""
+    queue, now = django_settings.PGQUE_QUEUE, timezone.now()
+    event_log.subscribe(queue, SLA_BREACH_DISPATCHER)
+    reason = "sla_breach_dispatcher has no handler for 'ticket.status_changed' in this version"
+    bury(queue, SLA_BREACH_DISPATCHER, reason, event_type="ticket.status_changed")
+    OutboxEntry.objects.create(
+        key=uuid.uuid4(),
+        task="publish_ticket_status_changed",
+        relayed_at=now - timedelta(days=300),
+        failed_at=now - timedelta(days=299),
+        last_error="IntegrityError 23503 at notifications/models/ledger.py:212",
+        attempts=12_345,
+    )
+
+
 @on_every_device
 def test_every_page_of_the_console_is_fit_to_read(
-    look, operator, letters, everything, samples, language, scheme, width
+    look, operator, letters, everything, samples, long_names, language, scheme, width
 ):
     faults = look(operator, pages.of_console(letters), language=language, scheme=scheme, width=width)
 
