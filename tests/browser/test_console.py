@@ -49,13 +49,13 @@ def test_an_operator_replays_a_group_and_sees_the_record(visit, start, event_log
 
     replay(page, "no answer")
 
-    expect(page.locator("#live .badge")).to_have_text("done", timeout=30_000)
+    expect(page.locator("#live .badge")).to_have_text("handed over", timeout=30_000)
     expect(page.locator("dl.figures")).to_contain_text("20")
     expect(page.locator("#live")).to_contain_text(REASON)
     assert mailbox.addresses().count(customer.email) == 20
     assert sizes_of_groups(page) == []
     page.get_by_role("link", name="Record of actions").click()
-    expect(page.get_by_role("row").filter(has_text="replay a group")).to_contain_text("done")
+    expect(page.get_by_role("row").filter(has_text="replay a group")).to_contain_text("handed over")
 
 
 def test_a_group_whose_first_letter_fails_again_is_left_alone(visit, start, letters, operator):
