@@ -66,6 +66,17 @@ def tasks_fit_their_lease(app_configs: Any, **kwargs: Any) -> list[CheckMessage]
     return [Error("A task may run longer than its lease.", hint=hint, id="stega.E003")]
 
 
+@register(Tags.compatibility)
+def sends_fit_their_lease(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """A send is cut at half of its lease: a network step that may take longer never gets its own time-out."""
+    half = settings.DELIVERY_LEASE_SECONDS / 2
+    names = [name for name in ("EMAIL_TIMEOUT", "SLACK_TIMEOUT_SECONDS") if getattr(settings, name) > half]
+    if not names:
+        return []
+    hint = f"Set DELIVERY_LEASE_SECONDS to twice {' and '.join(names)} or more, or the latter to {half:g} or less."
+    return [Warning("A send may be cut before its network time-out is over.", hint=hint, id="stega.W003")]
+
+
 @register(Tags.security)
 def production_is_safe(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     if settings.DEBUG:

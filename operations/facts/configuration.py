@@ -33,6 +33,7 @@ def read() -> Configuration:
         *checks.aliases_are_apart(None),
         *checks.router_is_closed(None),
         *checks.tasks_fit_their_lease(None),
+        *checks.sends_fit_their_lease(None),
         *checks.production_is_safe(None),
     ]
     return Configuration(

@@ -81,6 +81,24 @@ def test_a_task_must_end_before_its_lease(settings, timeout, expected):
     assert ids(checks.tasks_fit_their_lease(None)) == expected
 
 
+@pytest.mark.parametrize(
+    ("lease", "mail", "slack", "expected"),
+    [
+        (15.0, 5.0, 5, None),
+        (15.0, 7.5, 5, None),
+        (15.0, 7.6, 5, "twice EMAIL_TIMEOUT or"),
+        (9.0, 5.0, 5, "T and SLACK"),
+    ],
+)
+def test_a_network_step_must_fit_into_half_of_the_lease_of_a_send(settings, lease, mail, slack, expected):
+    settings.DELIVERY_LEASE_SECONDS, settings.EMAIL_TIMEOUT, settings.SLACK_TIMEOUT_SECONDS = lease, mail, slack
+
+    messages = checks.sends_fit_their_lease(None)
+
+    assert ids(messages) == ([] if expected is None else ["stega.W003"])
+    assert all(expected in message.hint for message in messages)
+
+
 def test_another_router_is_refused(monkeypatch):
     routers = ["stega.database.routers.HomeRouter", "elsewhere.Router"]
     monkeypatch.setattr(checks, "settings", SimpleNamespace(DATABASE_ROUTERS=routers))
