@@ -6,7 +6,7 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import translation
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -65,7 +65,7 @@ def admin_sign_in(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def profile(request: SignedInRequest) -> HttpResponse:
-    form = ProfileForm(request.POST or None, instance=User.objects.get(pk=request.user.pk))
+    form = ProfileForm(request.POST or None, instance=get_object_or_404(User, pk=request.user.pk))
     if form.is_valid():
         user = form.save()
         with translation.override(user.language):

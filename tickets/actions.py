@@ -7,10 +7,11 @@ included, is a Conflict, whose text is for that person's eyes.
 """
 
 import uuid
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.db import IntegrityError, connection, transaction
 from django.utils.translation import gettext as _
 
@@ -22,6 +23,8 @@ from tickets.models import Comment, Product, Ticket, TicketEvent
 from tickets.sla import Priority
 from tickets.workflow import Status
 
+Written = TypeVar("Written", Ticket, Comment)
+
 
 class Conflict(Exception):
     """The ticket is not in a state that allows this. The text says why."""
@@ -30,6 +33,11 @@ class Conflict(Exception):
 class Closed(Conflict):
     def __init__(self) -> None:
         super().__init__(_("This ticket is closed."))
+
+
+class Retired(Conflict):
+    def __init__(self) -> None:
+        super().__init__(_("This product takes no new tickets."))
 
 
 class NotAssigned(Conflict):
@@ -42,17 +50,16 @@ def open_ticket(
 ) -> Ticket:
     """Open a ticket by its author; publishes `ticket.created`. Raises Conflict when the product takes no tickets.
 
-    A form that its author sends again opens nothing: the ticket of the first time is returned. One that says something
-    else by now is another.
+    A form that its author sends again opens nothing: the ticket of the first time is returned, whatever has become of
+    the product since. One that says something else by now is another.
     """
     key = _key(form_key, product.pk, title, body, priority)
     try:
-        return _open(author, product, title, body, priority, key)
+        return _once(Ticket, author, key, lambda: _open(author, product.pk, title, body, priority, key))
     except IntegrityError:
-        made = Ticket.objects.filter(author=author, form_key=key).first() if key else None
-        if made is None:
+        if Product.objects.filter(pk=product.pk).exists():
             raise
-        return made
+        raise Retired from None
 
 
 def _key(form_key: uuid.UUID | None, *said: Any) -> uuid.UUID | None:
@@ -60,11 +67,22 @@ def _key(form_key: uuid.UUID | None, *said: Any) -> uuid.UUID | None:
     return form_key and uuid.uuid5(form_key, repr(said))
 
 
-def _open(author: User, product: Product, title: str, body: str, priority: str, form_key: uuid.UUID | None) -> Ticket:
+def _once(model: type[Written], author: User, key: uuid.UUID | None, write: Callable[[], Written]) -> Written:
+    """What `write` writes; if that is refused, and the author's form wrote it before, what it wrote then."""
+    try:
+        return write()
+    except (IntegrityError, Conflict, ObjectDoesNotExist, PermissionDenied):
+        made = model.objects.filter(author=author, form_key=key).first() if key else None
+        if made is None:
+            raise
+        return made
+
+
+def _open(author: User, product_id: int, title: str, body: str, priority: str, form_key: uuid.UUID | None) -> Ticket:
     with transaction.atomic(using="default"):
-        product = Product.objects.get(pk=product.pk)
-        if not product.is_active:
-            raise Conflict(_("This product takes no new tickets."))
+        product = Product.objects.filter(pk=product_id, is_active=True).first()
+        if product is None:
+            raise Retired
         now = database_now()
         ticket = Ticket.objects.create(
             author=author,
@@ -114,9 +132,7 @@ def assign(actor: User, ticket_id: int, assignee: User | None) -> Ticket:
             return ticket
         if not policy.may_hand_over(actor, ticket):
             raise NotAssigned
-        if assignee is not None and not policy.may_be_assignee(assignee):
-            raise Conflict(_("Only an active agent can be the assignee."))
-        _give(actor, ticket, assignee)
+        _give(actor, ticket, _as_assignee(assignee))
     return ticket
 
 
@@ -176,17 +192,11 @@ def comment(
 ) -> Comment:
     """Add a comment; publishes `ticket.comment_added` for a public one. Raises Closed on a closed ticket.
 
-    A form that its author sends again adds nothing: the comment of the first time is returned. One that says something
-    else by now is another.
+    A form that its author sends again adds nothing: the comment of the first time is returned, whatever has become of
+    the ticket since, and of its author's right to see it. One that says something else by now is another.
     """
     key = _key(form_key, ticket_id, body, internal)
-    try:
-        return _comment(author, ticket_id, body, internal, key)
-    except IntegrityError:
-        made = Comment.objects.filter(author=author, form_key=key).first() if key else None
-        if made is None:
-            raise
-        return made
+    return _once(Comment, author, key, lambda: _comment(author, ticket_id, body, internal, key))
 
 
 def _comment(author: User, ticket_id: int, body: str, internal: bool, form_key: uuid.UUID | None) -> Comment:
@@ -237,6 +247,16 @@ def _give(actor: User, ticket: Ticket, assignee: User | None) -> None:
     if assignee is not None:
         ticket.assignees.add(assignee)
         _tell("ticket.assigned", "publish_ticket_assigned", event)
+
+
+def _as_assignee(person: User | None) -> User | None:
+    """The person as they are at this moment; a Conflict when that is nobody whom a ticket can be given to."""
+    if person is None:
+        return None
+    present = User.objects.filter(pk=person.pk).first()
+    if present is None or not policy.may_be_assignee(present):
+        raise Conflict(_("Only an active agent can be the assignee."))
+    return present
 
 
 def _assignment(assignee: User | None, previous: User | None) -> dict[str, Any]:

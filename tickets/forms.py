@@ -2,6 +2,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django import forms
+from django.forms.models import ModelChoiceIterator
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
@@ -22,10 +23,23 @@ UPDATED, DEADLINE, OPENED = "updated", "deadline", "opened"
 SORT_CHOICES = [(UPDATED, _("Latest change")), (DEADLINE, _("SLA deadline")), (OPENED, _("Opening"))]
 
 
+class _ActiveProducts(ModelChoiceIterator):  # type: ignore[type-arg]  # generic in its stubs alone
+    def __init__(self, field: Any) -> None:
+        super().__init__(field)
+        self.queryset = self.queryset.filter(is_active=True)
+
+
+class ProductField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    """Offers the active ones and takes all: whether one takes tickets is decided when the ticket is opened.
+
+    A form that is sent again says what it said, also when the product was retired meanwhile.
+    """
+
+    iterator = _ActiveProducts
+
+
 class TicketForm(forms.Form):
-    product = forms.ModelChoiceField(
-        label=_("Product"), queryset=Product.objects.filter(is_active=True), empty_label=_("Choose a product")
-    )
+    product = ProductField(label=_("Product"), queryset=Product.objects.all(), empty_label=_("Choose a product"))
     title = LineField(label=_("Title"), max_length=TITLE_LENGTH, help_text=_("What is wrong, in a few words."))
     body = TextField(
         label=_("Description"),
@@ -47,13 +61,6 @@ class CommentForm(forms.Form):
     def __init__(self, data: Any = None, *, may_be_internal: bool) -> None:
         super().__init__(data)
         self.may_be_internal = may_be_internal
-
-    def clean_is_internal(self) -> bool:
-        """Refuse rather than publish: what somebody meant to be internal is not for everybody."""
-        internal = bool(self.cleaned_data["is_internal"])
-        if internal and not self.may_be_internal:
-            raise forms.ValidationError(_("You may not write internal comments. Nothing is saved."))
-        return internal
 
 
 class StatusForm(forms.Form):

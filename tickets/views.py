@@ -42,7 +42,7 @@ def new_ticket(request: SignedInRequest) -> HttpResponse:
             form.add_error("product", str(conflict))
         else:
             messages.success(request, _("Ticket #%(number)d is open.") % {"number": ticket.pk})
-            return redirect(ticket)
+            return _show(request, ticket.pk)
     return render(request, "tickets/new.html", {"form": form})
 
 
@@ -53,7 +53,10 @@ def detail(request: SignedInRequest, pk: int) -> HttpResponse:
 
 @login_required
 def comment(request: SignedInRequest, pk: int) -> HttpResponse:
-    """Add the comment; one that is refused, for whatever reason, is shown again with its text."""
+    """Add the comment; one that is refused, for whatever reason, is shown again with its text.
+
+    Refuse rather than publish: what somebody meant to be internal is not for everybody.
+    """
     if request.method != "POST":
         return redirect("tickets:detail", pk)
     form = CommentForm(request.POST, may_be_internal=policy.may_see_internal(request.user))
@@ -63,11 +66,13 @@ def comment(request: SignedInRequest, pk: int) -> HttpResponse:
             actions.comment(request.user, pk, sent["body"], internal=sent["is_internal"], form_key=sent["form_key"])
         except actions.Conflict as conflict:
             messages.error(request, str(conflict))
+        except PermissionDenied:
+            form.add_error("is_internal", _("You may not write internal comments. Nothing is saved."))
         except Ticket.DoesNotExist:
             return _not_found(request, unsaved=form)
         else:
             messages.success(request, _("Your comment is added."))
-            return redirect("tickets:detail", pk)
+            return _show(request, pk)
     return _detail(request, pk, refused=form)
 
 
@@ -118,6 +123,11 @@ def _act(step: Step, request: SignedInRequest, pk: int) -> HttpResponse:
         return _not_found(request)
     except actions.Conflict as conflict:
         messages.error(request, str(conflict))
+    return _show(request, pk)
+
+
+def _show(request: SignedInRequest, pk: int) -> HttpResponse:
+    """The ticket again, or the list where this person does not see it any more."""
     if Ticket.objects.visible_to(request.user).filter(pk=pk).exists():
         return redirect("tickets:detail", pk)
     return redirect("tickets:list")

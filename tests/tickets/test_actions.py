@@ -3,16 +3,20 @@
 import threading
 import uuid
 
+import psycopg
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import connection, connections, transaction
 
+from accounts.models import User
+from accounts.roles import Role
 from stega.models import OutboxEntry
 from stega.pgque.publishing import event_key
-from tests.factories import make_ticket
+from tests.factories import make_ticket, make_user
+from tests.support import servers
 from tests.support.waiting import wait_until
 from tickets import actions
-from tickets.models import Comment, Ticket, TicketEvent
+from tickets.models import Comment, Product, Ticket, TicketEvent
 
 pytestmark = pytest.mark.django_db
 
@@ -61,6 +65,71 @@ def test_what_a_form_sent_again_asks_for_is_done_and_promised_once(agent, custom
     assert (len(opened), len(added)) == (1, 1)
     assert [task for task, _args in promised()] == ["publish_ticket_created", "publish_ticket_comment_added"]
     assert [type for type, _actor, _payload in history(Ticket.objects.get())] == ["created", "comment_added"]
+
+
+def archive(ticket):
+    Product.objects.update(is_active=False)
+
+
+def close(ticket):
+    Ticket.objects.update(status="closed")
+
+
+def give_away(ticket):
+    ticket.assignee = make_user("another", Role.AGENT)
+    ticket.save()
+
+
+def demote(ticket):
+    User.objects.filter(role=Role.AGENT).update(role=Role.CUSTOMER)
+
+
+@pytest.mark.parametrize("meanwhile", [archive, close, give_away, demote])
+def test_a_form_sent_again_gets_the_first_answer_whatever_came_in_between(agent, product, meanwhile):
+    key = uuid.uuid4()
+    opened = actions.open_ticket(agent, product, "Down", "All of it", "critical", form_key=key)
+    added = actions.comment(agent, opened.pk, "Since Tuesday", internal=True, form_key=key)
+    meanwhile(Ticket.objects.get())
+    agent.refresh_from_db()
+
+    again = actions.open_ticket(agent, product, "Down", "All of it", "critical", form_key=key)
+    said_again = actions.comment(agent, opened.pk, "Since Tuesday", internal=True, form_key=key)
+
+    assert (again, said_again) == (opened, added)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_product_that_is_deleted_while_its_ticket_is_opened_takes_none(customer, product, monkeypatch):
+    """PostgreSQL notices that as the transaction ends."""
+
+    def delete(*args):
+        with psycopg.connect(servers.app.url(connection.settings_dict["NAME"]), autocommit=True) as other:
+            other.execute("delete from tickets_product where id = %s", [product.pk])
+
+    monkeypatch.setattr(actions, "_tell", delete)
+
+    with pytest.raises(actions.Retired):
+        actions.open_ticket(customer, product, "Down", "All of it", "critical")
+
+    assert not Ticket.objects.exists()
+
+
+def test_a_product_that_is_gone_takes_no_tickets(customer, product):
+    number = product.pk
+    product.delete()
+    product.pk = number
+
+    with pytest.raises(actions.Retired):
+        actions.open_ticket(customer, product, "Down", "All of it", "critical")
+
+
+def test_an_agent_who_is_gone_is_given_nothing(admin, agent, ticket):
+    number = agent.pk
+    agent.delete()
+    agent.pk = number
+
+    with pytest.raises(actions.Conflict):
+        actions.assign(admin, ticket.pk, agent)
 
 
 def test_a_form_that_says_something_else_when_it_is_sent_again_is_another(agent, customer, product):

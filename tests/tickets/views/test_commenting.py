@@ -1,11 +1,13 @@
 """The comment form: what is refused comes back, and what is meant for staff stays with staff."""
 
+import uuid
+
 import pytest
 from django.utils.html import escape
 
 from tests.factories import make_ticket
 from tests.tickets.views.pages import nothing_written, page, texts
-from tickets.models import Comment
+from tickets.models import Comment, Ticket
 
 pytestmark = pytest.mark.django_db
 
@@ -61,3 +63,16 @@ def test_a_comment_on_a_ticket_that_another_has_taken_is_given_back(
 
     assert response.status_code == 404
     assert f"{escape(body)}</textarea>" in texts(response)
+
+
+def test_a_comment_sent_twice_gets_its_answer_though_the_ticket_is_anothers_by_now(as_user, agent, other_agent, ticket):
+    form = {"body": "Between us", "is_internal": "on", "form_key": uuid.uuid4()}
+    browser = as_user(agent)
+    browser.post(page(ticket, "comment"), form)
+    Ticket.objects.update(assignee=other_agent)
+
+    second = browser.post(page(ticket, "comment"), form, follow=True)
+
+    assert second.redirect_chain == [("/tickets/", 302)]
+    assert [str(message) for message in second.context["messages"]][-1] == "Your comment is added."
+    assert Comment.objects.count() == 1

@@ -7,7 +7,7 @@ import pytest
 from tests.factories import make_product
 from tests.tickets.views.pages import HUGE, nothing_written, page, texts
 from tickets import actions
-from tickets.models import Ticket
+from tickets.models import Product, Ticket
 
 pytestmark = pytest.mark.django_db
 
@@ -28,6 +28,17 @@ def test_a_form_sent_twice_opens_one_ticket(as_user, customer, product):
     form = {"title": "Down", "body": "It", "product": product.pk, "priority": "low", "form_key": key}
 
     first, second = browser.post("/tickets/new/", form), browser.post("/tickets/new/", form)
+
+    assert first.url == second.url == page(Ticket.objects.get())
+
+
+def test_a_form_sent_twice_gets_its_answer_though_the_product_was_retired_in_between(as_user, customer, product):
+    form = {"title": "Down", "body": "It", "product": product.pk, "priority": "low", "form_key": uuid.uuid4()}
+    browser = as_user(customer)
+    first = browser.post("/tickets/new/", form)
+    Product.objects.update(is_active=False)
+
+    second = browser.post("/tickets/new/", form)
 
     assert first.url == second.url == page(Ticket.objects.get())
 
