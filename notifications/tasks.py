@@ -3,22 +3,35 @@
 from datetime import timedelta
 
 from django.conf import settings
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 
-from notifications.models import Delivery
+from notifications.models import Delivery, State
+from stega.pgque import oversight
 
 GRACE = timedelta(days=1)
 """How far behind its last moment an event may still be on its way."""
+GIVEN_UP_STAYS = timedelta(days=365)
 
 
 def prune_ledger(days: int = 90) -> dict[str, int]:
-    """Close rows whose event comes no more, and delete what was closed for `days`; run by a schedule each day.
+    """Close rows whose event comes no more, and delete those of events that are over for `days`; run each day.
 
-    A row stays open when its event ended elsewhere, as one does that kills its worker. Two statements, each its own
-    transaction; safe to repeat, at any time.
+    A row stays open when its event ended elsewhere, as one does that kills its worker. An event may come again, and its
+    rows say then who must not be told twice, so they stay together: while it has a dead letter or waits for a retry,
+    until `days` after the last try to tell somebody, and for GIVEN_UP_STAYS where somebody was given up, lest a letter
+    that is just being replayed has none. Two statements, each its own transaction; safe to repeat, at any time.
     """
     lost = Now() - timedelta(seconds=settings.DELIVERY_MAX_AGE_SECONDS) - GRACE
     closed = Delivery.objects.open().filter(created_at__lt=lost).give_up(gettext_noop("Its event comes no more"))
-    pruned, _ = Delivery.objects.closed().filter(created_at__lt=Now() - timedelta(days=days)).delete()
+    old = Now() - timedelta(days=days)
+    is_needed = (
+        Q(created_at__gte=old)
+        | Q(claimed_at__gte=old)
+        | Q(state=State.GIVEN_UP, created_at__gte=Now() - GIVEN_UP_STAYS)
+    )
+    needed = Delivery.objects.filter(is_needed, event_key=OuterRef("event_key"))
+    over = Delivery.objects.closed().filter(~Exists(needed), created_at__lt=old)
+    pruned, _ = over.exclude(event_key__in=oversight.keys_that_may_come_again()).delete()
     return {"closed": closed, "pruned": pruned}

@@ -4,7 +4,9 @@ They read the tables that the engine names, so each says what it costs: a count 
 index. In autocommit unless the caller opened atomic(using="events"); raises what Django raises.
 """
 
+import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -193,6 +195,19 @@ def dead_letters_by_key(key: str) -> list[dict[str, Any]]:
         where ev_extra1 = %s order by dl_id limit 100
     """
     return query.rows(sql, [key])
+
+
+def keys_that_may_come_again() -> set[uuid.UUID]:
+    """The keys of all dead letters and retries, at one moment; as many as there are of these."""
+    sql = """
+        select ev_extra1 as key from pgque.dead_letter where ev_extra1 is not null
+        union select ev_extra1 from pgque.retry_queue where ev_extra1 is not null
+    """
+    keys = set()
+    for row in query.rows(sql):
+        with suppress(ValueError):
+            keys.add(uuid.UUID(row["key"]))
+    return keys
 
 
 def replay_dead_letter(id: int) -> tuple[int, str] | None:
