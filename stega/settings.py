@@ -7,6 +7,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from stega import env
+from stega.database import vanishing
 
 # Paths
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -124,18 +125,9 @@ def _databases() -> dict[str, dict[str, Any]]:
     return {alias: _connection(database) for alias, database in named.items() if database is not None}
 
 
-_GIVING_UP = {  # on a server that cannot be reached, and on a connection that was cut without a word
-    "connect_timeout": 3,
-    "tcp_user_timeout": 30_000,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-}
-
-
 def _connection(database: dict[str, Any]) -> dict[str, Any]:
     """A persistent connection, checked before use (stega.database), that needs no session beyond a transaction."""
-    options = {"application_name": "stega", **_GIVING_UP} | database.get("OPTIONS", {})
+    options = {"application_name": "stega", "connect_timeout": 3, **vanishing.OF_CLIENT} | database.get("OPTIONS", {})
     apart: dict[str, list[str]] = {
         "DEPENDENCIES": []
     }  # each test database is made by itself, whichever of them a test run needs

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from stega.database import vanishing
 from stega.processes.procfile import commands
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +49,13 @@ def test_each_database_is_a_healthy_postgresql_of_its_own(name, port):
     assert service["ports"] == [f"127.0.0.1:{port}:5432"]
     assert "pg_isready" in service["healthcheck"]["test"][1]
     assert service["volumes"][0].split(":")[0] in COMPOSE["volumes"]
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_each_database_looks_for_hosts_that_vanished_as_their_processes_do(name):
+    settings = [f"--{setting}={value}" for setting, value in vanishing.of_server(vanishing.OF_CLIENT).items()]
+
+    assert sorted(SERVICES[name]["command"]) == sorted([*settings, "postgres"])
 
 
 def test_each_url_names_the_host_and_database_of_its_own_server():

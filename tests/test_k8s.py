@@ -11,6 +11,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from stega.database import vanishing
 from stega.installation.privileges import KINDS
 from stega.processes.procfile import commands
 
@@ -351,6 +352,13 @@ def test_a_cluster_has_the_roles_that_connect_to_it(cluster, alias):
     for name in connecting:
         assert roles[name]["passwordSecret"] == {"name": name.replace("_", "-")}
     assert set(roles) - connecting == ({"pgque_reader", "pgque_writer", "pgque_admin"} if alias == "events" else set())
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS)
+def test_a_cluster_looks_for_hosts_that_vanished_as_their_processes_do(cluster):
+    parameters = of_kind("Cluster")[cluster]["spec"]["postgresql"]["parameters"]
+
+    assert parameters.items() >= vanishing.of_server(vanishing.OF_CLIENT).items()
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)

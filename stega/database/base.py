@@ -6,7 +6,7 @@ import psycopg
 from django.conf import settings
 from django.db.backends.postgresql import base
 
-from stega.database import driver, plans
+from stega.database import driver, plans, vanishing
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -16,18 +16,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
+        limits = vanishing.of_server(self.settings_dict["OPTIONS"])
         if self.statement_seconds is not None:
-            self._limit_statements(self.statement_seconds)
+            limits["statement_timeout"] = f"{self.statement_seconds * 1000:.0f} ms"
+        self._limit(limits)
         plans.let_be_kept(self.connection)
 
-    def _limit_statements(self, seconds: float) -> None:
-        """Not through a pooler, which would hand the session on as it is: there a limit is a matter of the role."""
-        statement = """
-            select set_config('statement_timeout', %(limit)s, false)
-            where pg_backend_pid() = %(pid)s
-                and current_setting('statement_timeout')::interval not between '1 ms' and %(limit)s::interval
+    def _limit(self, limits: dict[str, str]) -> None:
+        """Set what the server does not limit to less. The intervals are for comparing: of numbers they make seconds.
+
+        Not through a pooler, which would hand the session on as it is: there a limit is a matter of the role.
         """
-        values = {"limit": f"{seconds * 1000:.0f} ms", "pid": self.connection.info.backend_pid}
+        statement = """
+            select set_config(name, wanted, false)
+            from unnest(%(names)s::text[], %(wanted)s::text[]) as limits (name, wanted)
+            where pg_backend_pid() = %(pid)s
+                and current_setting(name)::interval not between '1 ms' and wanted::interval
+        """
+        values = {"names": [*limits], "wanted": [*limits.values()], "pid": self.connection.info.backend_pid}
         self.connection.execute(statement, values)
 
     def is_usable(self) -> bool:

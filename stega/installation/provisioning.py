@@ -9,7 +9,7 @@ from django.db import connections, transaction
 from django.db.utils import ProgrammingError
 from psycopg import errors, sql
 
-from stega.database import patience
+from stega.database import patience, vanishing
 from stega.installation.preparation import require_prepared
 from stega.installation.privileges import KINDS, PUBLIC, SERVING, WATCHING, Grant, Thing, changes, wanted
 
@@ -44,7 +44,7 @@ def provision(prefix: str, passwords: Mapping[str, str], *, reset_passwords: boo
             done += _grant(alias, roles)
             wishes = [
                 *_let_watch(alias, [roles[kind] for kind in WATCHING if kind in roles]),
-                *_limit_statements(alias, roles),
+                *_limit(alias, roles),
             ]
             fulfilled, unfulfilled = _fulfil(alias, wishes)
             closed, open_to_all = _close_large_objects(alias)
@@ -118,21 +118,29 @@ def _let_watch(alias: str, watchers: Iterable[str]) -> Iterator[Wish]:
             yield Wish(f"grant {WATCHERS} to {_quoted(alias, role)}", lack)
 
 
-def _limit_statements(alias: str, roles: Mapping[str, str]) -> Iterator[Wish]:
-    """Let the server end what nobody waits for any more.
+def _limit(alias: str, roles: Mapping[str, str]) -> Iterator[Wish]:
+    """Let the server end what nobody waits for any more, and look for hosts that have vanished.
 
-    The web and a task worker say so for their own connections too, unless they go through a pooler.
+    Processes say so for their own connections too, unless they go through a pooler.
     """
-    limits = dict.fromkeys(SERVING, patience.server_limit()) | {"tasks": patience.server_limit_of_tasks()}
+    patience_of = dict.fromkeys(SERVING, patience.server_limit()) | {"tasks": patience.server_limit_of_tasks()}
+    for kind, role in roles.items():
+        if kind in patience_of:
+            limit = f"statement_timeout={patience_of[kind] * 1000:.0f}"
+            yield from _set(alias, role, limit, "statements that nobody waits for go on")
+        for name, value in vanishing.of_server(vanishing.OF_CLIENT).items():
+            yield from _set(alias, role, f"{name}={value}", "sessions of a host that has vanished stay")
+
+
+def _set(alias: str, role: str, setting: str, lack: str) -> Iterator[Wish]:
     known = """
         select exists (
             select from pg_db_role_setting where setrole = to_regrole(%s) and setdatabase = 0 and %s = any(setconfig)
         )
     """
-    for kind in filter(roles.get, limits):
-        name, limit = _quoted(alias, roles[kind]), f"statement_timeout={limits[kind] * 1000:.0f}"
-        if _rows(alias, known, [name, limit]) == [(False,)]:
-            yield Wish(f"alter role {name} set {limit}", "statements that nobody waits for go on")
+    name = _quoted(alias, role)
+    if _rows(alias, known, [name, setting]) == [(False,)]:
+        yield Wish(f"alter role {name} set {setting}", lack)
 
 
 def _fulfil(alias: str, wishes: Iterable[Wish]) -> tuple[list[str], list[str]]:

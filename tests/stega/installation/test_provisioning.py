@@ -187,6 +187,16 @@ def test_the_server_ends_what_a_request_or_a_task_has_given_up_and_nothing_of_ot
     assert limits == {"web": "11s", "console": "11s", "tasks": "41s", "notifications": "0"}
 
 
+@pytest.mark.parametrize(("kind", "alias"), CONNECTIONS)
+def test_the_server_looks_for_vanished_hosts_of_every_role(installation, kind, alias):
+    with installation.connect(alias, installation.role(kind)) as connection:
+        (settings,) = connection.execute(
+            "select setconfig from pg_db_role_setting where setrole = current_user::regrole"
+        ).fetchone()
+
+    assert {"tcp_keepalives_idle=10", "tcp_user_timeout=20000"} <= set(settings)
+
+
 def test_a_request_of_other_patience_changes_the_limit(installation):
     web, console = (installation.role(kind) for kind in ("web", "console"))
 
