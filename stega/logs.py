@@ -16,7 +16,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any
 
 from stega.database.outages import is_outage
-from stega.wording.text import clean, traceback_of
+from stega.wording.text import clean, escaped, traceback_of
 
 _about: ContextVar[Mapping[str, str]] = ContextVar("log_about", default=MappingProxyType({}))
 
@@ -59,14 +59,24 @@ class _Formatter(logging.Formatter):
 
 
 class Line(_Formatter):
-    """A line for people; what it is about stands at its end."""
+    """A line for people; what it is about stands at its end.
+
+    Nothing else begins at the first column, whatever strangers wrote: further lines, as of a traceback, are indented.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        told = " ".join(f"{name}={value}" for name, value in _about.get().items())
+        told = " ".join(f"{name}={escaped(value)}" for name, value in _about.get().items())
         return super().formatMessage(record) + (f" [{told}]" if told else "")
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _indented(super().format(record))
+
+
+def _indented(text: str) -> str:
+    return "\n    ".join(map(escaped, text.split("\n")))
 
 
 class Json(_Formatter):
@@ -87,20 +97,22 @@ def json_line(level: str, logger: str, message: str, error: str | None = None, a
         "message": message,
         **_about.get(),
     }
-    return json.dumps(told | ({"error": error} if error else {}), ensure_ascii=False)
+    return escaped(json.dumps(told | ({"error": error} if error else {}), ensure_ascii=False))
 
 
 def tell_crashes(form: str) -> None:
     """Let the last words of a process or thread that a bug ends quote no row of a database, and be as `form` says.
 
-    That is json, one JSON object like every line, or line, a traceback as Python writes it.
+    That is json, one JSON object like every line, or line, a line with Python's traceback under it.
     """
 
     def tell(error: BaseException, who: str) -> None:
-        words = traceback_of(error)
+        words, why = f"{who} by {type(error).__name__}", traceback_of(error).rstrip("\n")
         if form == "json":
-            words = json_line("CRITICAL", __name__, f"{who} by {type(error).__name__}", words)
-        sys.stderr.write(words.rstrip("\n") + "\n")
+            line = json_line("CRITICAL", __name__, words, why)
+        else:
+            line = _indented(f"CRITICAL {__name__}: {words}\n{why}")
+        sys.stderr.write(f"{line}\n")
 
     def of_process(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if not issubclass(kind, KeyboardInterrupt):

@@ -12,6 +12,7 @@ _UNSEEN = {"Cc", "Cf", "Cn", "Cs", "Zl", "Zp", "Zs"}
 _UNSEEN_LETTERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _DIRECTION_OVERRIDES = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
@@ -27,6 +28,11 @@ def without_overrides(text: str) -> str:
 
 def one_line(text: str) -> str:
     return " ".join(without_overrides(text).split())
+
+
+def escaped(text: str) -> str:
+    """The text with JSON's escape in place of what ends its line, turns its order or commands a terminal."""
+    return _CONTROLS.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def clean(text: str, limit: int) -> str:

@@ -92,6 +92,39 @@ def test_a_line_for_people_ends_with_what_it_is_about():
         assert Line().format(record()) == "INFO stega.any: It happened [event_key=k-1]"
 
 
+FORGED = "x\nCRITICAL django.security: root signed in\r\x1b[31m\x9b2J\u2028\u202e"
+
+
+def test_nothing_but_a_new_line_begins_at_the_first_column():
+    with logs.about(event_key="k\nCRITICAL any: forged"):
+        told = Line().format(record(FORGED))
+
+    first, further = told.splitlines()
+    assert first == "INFO stega.any: x"
+    assert further == (
+        r"    CRITICAL django.security: root signed in\u000d\u001b[31m\u009b2J\u2028\u202e"
+        r" [event_key=k\u000aCRITICAL any: forged]"
+    )
+
+
+def test_a_traceback_of_a_line_for_people_is_indented():
+    try:
+        raise ValueError(FORGED)
+    except ValueError:
+        first, *further = Line().format(record(exc_info=sys.exc_info())).splitlines()
+
+    assert first == "INFO stega.any: It happened"
+    assert further[0] == "    Traceback (most recent call last):"
+    assert all(line.startswith("    ") for line in further)
+
+
+def test_a_json_line_commands_no_terminal_and_says_the_same():
+    line = Json().format(record(FORGED))
+
+    assert all(sign.isprintable() for sign in line)
+    assert json.loads(line)["message"] == FORGED
+
+
 def test_what_a_line_is_about_ends_with_its_block():
     logs.begin(request_id="r-1")
 
@@ -153,12 +186,14 @@ def test_the_last_words_of_a_process_are_one_json_object(end, ends):
     assert json.loads(line)["level"] == "CRITICAL"
 
 
-def test_the_last_words_of_a_process_are_a_traceback_for_people(end):
-    ended = end("line", "raise ValueError('a bug')")
+def test_the_last_words_of_a_process_are_one_line_with_its_traceback_for_people(end):
+    ended = end("line", r"raise ValueError('a bug\nCRITICAL any: forged')")
 
+    first, *further = ended.stderr.splitlines()
     assert ended.returncode == 1
-    assert ended.stderr.startswith("Traceback (most recent call last):\n")
-    assert ended.stderr.endswith("ValueError: a bug\n")
+    assert first == "CRITICAL stega.logs: ended by ValueError"
+    assert further[0] == "    Traceback (most recent call last):"
+    assert further[-2:] == ["    ValueError: a bug", "    CRITICAL any: forged"]
 
 
 @pytest.mark.parametrize("log_format", ["line", "json"])
