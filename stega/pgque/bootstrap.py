@@ -7,11 +7,15 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError
 
 from stega.pgque import client, vendoring
 from stega.pgque.catalogue import NOTIFICATION_WORKER, SLA_BREACH_DISPATCHER
 
 VENDOR = Path(settings.BASE_DIR) / "vendor" / "pgque"
+VICTIMS = ("40P01", "40001")
+"""SQLSTATEs of a transaction that the server chose among several that were in each other's way."""
+MOST_TRIES = 10
 
 
 def vendored_version() -> str:
@@ -36,23 +40,46 @@ def bootstrap(say: Callable[[str], object]) -> None:
 
     Consumers are subscribed here, since a consumer sees only what is sent after its subscription. The SLA group begins
     as a plain consumer; its first member turns it into a group and keeps its cursor. Data and open batches stay.
+    A step that a deadlock with the work of others ends is done again, MOST_TRIES times in all.
     Raises ImproperlyConfigured when upstream's script cannot be used, or the other engine is installed.
     """
+    for step in (_provide_engine, _provide_queue, _subscribe):
+        say(_insist(step))
+
+
+def _insist(step: Callable[[], str]) -> str:
+    """What the step says; each step is idempotent."""
+    for _ in range(MOST_TRIES - 1):
+        try:
+            return step()
+        except DatabaseError as error:
+            if getattr(error.__cause__, "sqlstate", None) not in VICTIMS:
+                raise
+    return step()
+
+
+def _provide_engine() -> str:
     with client.install_lock():
         if engine_is_current():
-            say("engine is current")
-        else:
-            _install()
-            say(f"engine installed: PgQue API {client.version()}")
+            return "engine is current"
+        _install()
+        return f"engine installed: PgQue API {client.version()}"
+
+
+def _provide_queue() -> str:
     queue = settings.PGQUE_QUEUE
     created = client.create_queue(queue)
     for parameter, value in queue_config().items():
         client.set_queue_config(queue, parameter, value)
-    say(f"queue {queue} {'created' if created else 'is there'} and configured")
+    return f"queue {queue} {'created' if created else 'is there'} and configured"
+
+
+def _subscribe() -> str:
+    queue = settings.PGQUE_QUEUE
     subscribed = {row["consumer_name"] for row in client.consumer_info() if row["queue_name"] == queue}
     for consumer in {NOTIFICATION_WORKER, SLA_BREACH_DISPATCHER} - subscribed:
         client.subscribe(queue, consumer)
-    say(f"consumers subscribed: {NOTIFICATION_WORKER}, {SLA_BREACH_DISPATCHER}")
+    return f"consumers subscribed: {NOTIFICATION_WORKER}, {SLA_BREACH_DISPATCHER}"
 
 
 def queue_config() -> dict[str, str]:

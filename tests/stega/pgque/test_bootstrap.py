@@ -1,11 +1,12 @@
 """stega/pgque/bootstrap.py on an empty database: either engine, again and again, and never one over the other."""
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
+from django.db import DataError, connections
 from django.utils import timezone
 
 from stega import checks
@@ -15,7 +16,9 @@ from stega.pgque.catalogue import NOTIFICATION_WORKER, SLA_BREACH_DISPATCHER
 from stega.pgque.upstream import Release
 from tests.support import servers
 from tests.support.event_log import tick
+from tests.support.sessions import Session
 from tests.support.upstream import upstream_script
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -136,3 +139,58 @@ def test_one_engine_is_not_installed_over_the_other(vendored, settings, first, s
 
     with pytest.raises(ImproperlyConfigured, match=f"holds the {first} engine"):
         bootstrap(lambda line: None)
+
+
+@pytest.fixture
+def rival(builtin, monkeypatch):
+    """A session that holds a table of the installed engine and asks for the installer's lock once that waits for it.
+
+    The installer, which finds an engine of another version, looks for a deadlock long before its rival does.
+    """
+    bootstrap(lambda line: None)
+    monkeypatch.setattr("stega.pgque.bootstrap.vendored_version", lambda: "99.0.0")
+    with connections["events"].cursor() as installer:
+        installer.execute("set deadlock_timeout = '2s'")
+        pid = installer.connection.info.backend_pid
+    url = servers.events.url(connections["events"].settings_dict["NAME"])
+
+    def get_in_the_way():
+        wait_until(lambda: watcher.value("select cardinality(pg_blocking_pids(%s)) > 0", [pid]), timeout=10)
+        session.rows("select pg_advisory_xact_lock(hashtext('pgque_bootstrap'))")
+        session.commit()
+
+    with Session(url) as session, Session(url, autocommit=True) as watcher, ThreadPoolExecutor(1) as pool:
+        session.rows("set deadlock_timeout = '1min'")
+        session.rows("lock table pgque.queue, pgque.tick in access exclusive mode")
+        yield pool.submit(get_in_the_way)
+
+
+def deadlocks():
+    with connections["events"].cursor() as cursor:
+        cursor.execute(
+            "select pg_stat_clear_snapshot(), deadlocks from pg_stat_database where datname = current_database()"
+        )
+        return cursor.fetchone()[1]
+
+
+def test_an_installer_that_a_deadlock_ends_tries_again(rival):
+    said = steps()
+
+    rival.result()
+    assert said[0].startswith("engine installed")
+    wait_until(lambda: deadlocks() == 1, timeout=10)
+
+
+def test_an_installer_gives_up_on_what_is_no_deadlock(builtin, monkeypatch):
+    tries = []
+
+    def refuse():
+        tries.append(1)
+        client.query.value("select 1 / 0")
+
+    monkeypatch.setattr("stega.pgque.bootstrap.engine_is_current", refuse)
+
+    with pytest.raises(DataError):
+        bootstrap(lambda line: None)
+
+    assert len(tries) == 1
