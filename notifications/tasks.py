@@ -1,9 +1,12 @@
 """What django-q2 runs for this app: periodic work on the ledger."""
 
+import uuid
+from collections.abc import Collection
 from datetime import timedelta
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 
@@ -33,5 +36,10 @@ def prune_ledger(days: int = 90) -> dict[str, int]:
     )
     needed = Delivery.objects.filter(is_needed, event_key=OuterRef("event_key"))
     over = Delivery.objects.closed().filter(~Exists(needed), created_at__lt=old)
-    pruned, _ = over.exclude(event_key__in=oversight.keys_that_may_come_again()).delete()
+    pruned, _ = over.exclude(pk__in=_of_events(oversight.keys_that_may_come_again())).delete()
     return {"closed": closed, "pruned": pruned}
+
+
+def _of_events(keys: Collection[uuid.UUID]) -> RawSQL:
+    """The rows of these events. The keys are one value of the statement, however many there are."""
+    return RawSQL("select id from notifications_delivery where event_key = any(%s)", [list(keys)])
