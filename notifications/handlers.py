@@ -29,8 +29,7 @@ def handle(message: Message, *, stopping: Callable[[], bool] = lambda: False) ->
     Call it outside any transaction, with a payload that the catalogue has checked. Raises RetryLater while somebody
     is still to be told, Rejected when the last of them was given up.
     """
-    is_last = message.attempt > settings.PGQUE_MAX_RETRIES
-    deliver(NOTICES[message.type](message), is_last=is_last, stopping=stopping)
+    deliver(NOTICES[message.type](message), is_last=message.is_last, stopping=stopping)
 
 
 def welcome(message: Message) -> list[Notice]:

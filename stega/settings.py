@@ -186,7 +186,7 @@ PGQUE_ENGINE = env.choice("PGQUE_ENGINE", "builtin", ("builtin", "upstream"))  #
 PGQUE_REPOSITORY = env.text("PGQUE_REPOSITORY", "https://github.com/NikolayS/PgQue.git")  # for pgque_vendor alone
 EVENTS_DIRECT_DATABASE = env.database("EVENTS_LISTEN_DATABASE_URL")  # the same database past a pooler: LISTEN, locks
 EVENTS_POOLED = env.boolean("EVENTS_POOLED", EVENTS_DIRECT_DATABASE is not None)  # EVENTS_DATABASE_URL is a pooler
-PGQUE_MAX_RETRIES = env.integer("PGQUE_MAX_RETRIES", 30)  # deliveries of one event after the first
+PGQUE_MAX_RETRIES = env.integer("PGQUE_MAX_RETRIES", 30)  # deliveries after the first; pgque_bootstrap sets it
 PGQUE_ROTATION_SECONDS = env.seconds("PGQUE_ROTATION_SECONDS", 7200.0)  # how long a table takes events before the next
 
 # Processes

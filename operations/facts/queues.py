@@ -38,6 +38,8 @@ class Queue:
     new_dead_letters: int
     """Those that appeared within DEAD_LETTER_ALERT_SECONDS."""
     last_dead_letter_at: datetime | None
+    max_retries: int
+    """Deliveries of an event after the first, before it is a dead letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ def _queue(row: Mapping[str, Any], space: Mapping[str, Any], blocked: Mapping[st
         dead_letters=space["dead_letters"],
         new_dead_letters=space["new_dead_letters"],
         last_dead_letter_at=space["last_dead_letter_at"],
+        max_retries=space["max_retries"],
     )
 
 

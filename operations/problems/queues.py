@@ -25,6 +25,9 @@ def faults(log: Queues) -> Iterator[Problem]:
 def _of_queue(queue: Queue) -> Iterator[Problem]:
     if queue.new_dead_letters:
         yield words.POISON_MESSAGE.of(queue.name, queue=queue.name, number=queue.new_dead_letters)
+    if queue.name == settings.PGQUE_QUEUE and queue.max_retries != settings.PGQUE_MAX_RETRIES:
+        told = {"queue": queue.name, "there": queue.max_retries, "here": settings.PGQUE_MAX_RETRIES}
+        yield words.RETRIES_DIFFER.of("PGQUE_MAX_RETRIES", **told, command="python manage.py pgque_bootstrap")
     for consumer in queue.waits_for or ():
         yield words.ROTATION_WAITS_FOR_CONSUMER.of(f"{queue.name} {consumer}", queue=queue.name, who=consumer)
     if queue.waits_for == ():

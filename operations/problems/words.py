@@ -151,6 +151,11 @@ POISON_MESSAGE = _warning(
     N_("Queue %(queue)s has new dead letters: %(number)d."),
     N_("Read their reasons in the console, mend the cause, then replay or purge them."),
 )
+RETRIES_DIFFER = _warning(
+    Name.SETTINGS_UNSAFE,
+    N_("Queue %(queue)s delivers an event again %(there)d times, and PGQUE_MAX_RETRIES says %(here)d."),
+    N_("Set the same for every process, then run: %(command)s"),
+)
 _CANNOT_ROTATE = N_("Queue %(queue)s cannot rotate its tables and grows: it waits for %(who)s.")
 ROTATION_WAITS_FOR_CONSUMER = _warning(
     Name.ROTATION_BLOCKED,

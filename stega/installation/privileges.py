@@ -57,6 +57,8 @@ _WORKER = Rights(
     },
     later_tables=READ,
 )
+_LIMIT = {"pgque.queue": ("select (queue_name)", "select (queue_max_retries)")}
+"""How often a queue delivers an event again."""
 _BOOKS = dict.fromkeys(("stega_*", "notifications_*", "operations_*", "django_migrations"), READ)
 
 KINDS: Mapping[str, Mapping[str, Rights]] = {
@@ -77,8 +79,8 @@ KINDS: Mapping[str, Mapping[str, Rights]] = {
             {"pgque.queue": ("select (queue_switch_step2)", "update (queue_switch_step2)")}, (*LOOK, *TICK)
         ),
     },
-    "notifications": {"default": _WORKER, "events": Rights(functions=(*LOOK, *CONSUME, "subscribe"))},
-    "sla": {"default": _WORKER, "events": Rights(functions=(*LOOK, *CONSUME, *JOIN))},
+    "notifications": {"default": _WORKER, "events": Rights(_LIMIT, (*LOOK, *CONSUME, "subscribe"))},
+    "sla": {"default": _WORKER, "events": Rights(_LIMIT, (*LOOK, *CONSUME, *JOIN))},
     "monitor": {"default": Rights(_BOOKS), "jobs": Rights({"*": READ}), "events": Rights(STATE, LOOK)},
 }
 """Kind of process -> alias -> rights. An alias that is missing is none of its business: it cannot connect there."""

@@ -207,6 +207,12 @@ def set_queue_config(queue: str, parameter: str, value: str) -> int:
     return int(query.value("select pgque.set_queue_config(%s, %s, %s)", [queue, parameter, value]))
 
 
+def max_retries(queue: str) -> int:
+    """How often the queue delivers an event again that was nacked each time, before it is a dead letter."""
+    sql = "select coalesce(max(queue_max_retries), 5) from pgque.queue where queue_name = %s"
+    return int(query.value(sql, [queue]))
+
+
 def queue_info() -> list[dict[str, Any]]:
     """Settings and state of every queue; `switch_age` is the time since its last rotation on the database's clock."""
     return query.rows("select *, now() - queue_switch_time as switch_age from pgque.get_queue_info()")

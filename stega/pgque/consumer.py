@@ -12,7 +12,7 @@ from datetime import timedelta
 from os import getpid
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, InterfaceError, ProgrammingError, transaction
 from django.utils.translation import gettext_noop
 
 from stega import logs
@@ -35,6 +35,8 @@ NO_HANDLER = gettext_noop("%(consumer)s has no handler for %(type)s in this vers
 MOST_DEATHS = 3
 """How many processes may die of one message; then it is a dead letter, and its neighbours go on."""
 GIVE_BACK_SECONDS = 2.0
+LIMIT_SECONDS = 10.0
+"""Between two looks at how often the queue delivers an event again."""
 
 
 @dataclass(slots=True)
@@ -109,6 +111,8 @@ class Consumer(Process):
         self._inherited: int | None = None
         self._silent: list[int] = []
         self._progress: Progress | None = None
+        self._max_retries = settings.PGQUE_MAX_RETRIES
+        self._asked_at: float | None = None
         self._toucher: Toucher | None = None
 
     def describe(self) -> str:
@@ -122,6 +126,7 @@ class Consumer(Process):
             self._toucher = self._toucher or self._start_toucher(self.member)
         else:
             client.subscribe(self.queue, self.name)
+        self._compare_retries()
         session.reset()
         connection = session.connection()
         self.wakeups = [Listener(self.queue, connection)] if connection else []
@@ -216,7 +221,7 @@ class Consumer(Process):
         try:
             handler = self._handler(event.type)
             if handler:
-                handler(message_of(event, batch_id))
+                handler(message_of(event, batch_id, is_last=self._is_last(event)))
                 logger.info("Handled %s", event.type)
             return None
         except Rejected as error:
@@ -224,7 +229,7 @@ class Consumer(Process):
         except RetryLater as error:
             seconds = error.seconds
             delay = retry_delay(event.retry_count, random.random()) if seconds is None else timedelta(seconds=seconds)
-            return self._failed(event, str(error), delay, renewed=not error.counted and _is_worn(event))
+            return self._failed(event, str(error), delay, renewed=not error.counted and self._is_worn(event))
         except Exception as error:
             if is_outage(error):
                 raise
@@ -246,9 +251,34 @@ class Consumer(Process):
         self, event: client.Event, reason: str, retry_after: timedelta | None, *, renewed: bool = False
     ) -> Failure:
         reason = clean(reason, REASON_LIMIT)
-        until = "goes to the dead letters" if retry_after is None else f"comes again in {retry_after}"
+        ends = retry_after is None or (self._is_last(event) and not renewed)
+        until = "goes to the dead letters" if ends else f"comes again in {retry_after}"
         logger.warning("Event %d (%s) %s: %s", event.id, event.type, until, reason)
         return Failure(event.id, reason, retry_after, event if renewed or retry_after is None else None)
+
+    def _is_last(self, event: client.Event) -> bool:
+        """Whether the engine makes a dead letter of the event when it is nacked."""
+        return event.retry_count >= self._retries_allowed()
+
+    def _is_worn(self, event: client.Event) -> bool:
+        """Whether waits have used up half of the deliveries that the engine allows; the rest is for real faults."""
+        return event.retry_count >= max(1, self._retries_allowed() // 2)
+
+    def _retries_allowed(self) -> int:
+        """The queue's own limit, looked up now and then; this process's where its role may not read it."""
+        if self._asked_at is None or self.clock() - self._asked_at > LIMIT_SECONDS:
+            with suppress(ProgrammingError):
+                self._max_retries = client.max_retries(self.queue)
+            self._asked_at = self.clock()
+        return self._max_retries
+
+    def _compare_retries(self) -> None:
+        self._asked_at = None
+        if (there := self._retries_allowed()) != settings.PGQUE_MAX_RETRIES:
+            logger.warning(
+                "PGQUE_MAX_RETRIES is %d here, but queue %s goes by %d until this is run: manage.py pgque_bootstrap",
+                *(settings.PGQUE_MAX_RETRIES, self.queue, there),
+            )
 
     def _finish(self, progress: Progress) -> None:
         """Nack the failures and ack the batch, in one transaction; a taken-over batch is somebody else's now.
@@ -306,8 +336,3 @@ class Consumer(Process):
         else:
             event = failure.event
             client.insert_event(self.queue, event.type, json.loads(event.data or "{}"), str(key_of(event)))
-
-
-def _is_worn(event: client.Event) -> bool:
-    """Whether waits have used up half of the deliveries that the engine allows; the rest is for real faults."""
-    return event.retry_count >= max(1, settings.PGQUE_MAX_RETRIES // 2)

@@ -34,6 +34,8 @@ class Message:
     """What makes telling somebody twice impossible: the outbox key, or one from the number of an event without."""
     attempt: int
     created_at: datetime
+    is_last: bool = False
+    """Whether it does not come again when it fails by a fault."""
 
 
 Handler = Callable[[Message], None]
@@ -65,7 +67,7 @@ def key_of(event: client.Event) -> uuid.UUID:
     return uuid.UUID(event.extra1) if event.extra1 else event_key(event.type, "event", event.id)
 
 
-def message_of(event: client.Event, batch_id: int) -> Message:
+def message_of(event: client.Event, batch_id: int, *, is_last: bool = False) -> Message:
     """The event for a handler; raises Rejected when its payload is not what the catalogue promises."""
     try:
         payload = json.loads(event.data or "null", parse_constant=_refuse_constant, parse_float=_finite)
@@ -75,7 +77,7 @@ def message_of(event: client.Event, batch_id: int) -> Message:
         key = key_of(event)
     except (ValueError, RecursionError) as error:
         raise Rejected(BAD_PAYLOAD % {"fault": error}) from None
-    return Message(event.id, batch_id, event.type, payload, key, event.retry_count + 1, event.created_at)
+    return Message(event.id, batch_id, event.type, payload, key, event.retry_count + 1, event.created_at, is_last)
 
 
 def _finite(text: str) -> float:

@@ -17,12 +17,13 @@ from stega.pgque.query import ALIAS
 
 
 def queue_space(limit: int, newer_than: timedelta) -> list[dict[str, Any]]:
-    """What each queue keeps: bytes of its event tables, retries, dead letters. Counts end at `limit`.
+    """How often each queue delivers again, and what it keeps: bytes of its event tables, retries, dead letters.
 
+    Counts end at `limit`.
     The orders in it make every count go by an index, also for a queue that has little beside one that has much.
     """
     sql = """
-        select q.queue_name,
+        select q.queue_name, coalesce(q.queue_max_retries, 5) as max_retries,
             (select sum(pg_total_relation_size(to_regclass(q.queue_data_pfx || '_' || n)))::bigint
              from generate_series(0, q.queue_ntables - 1) n) as bytes,
             (select count(*) from (

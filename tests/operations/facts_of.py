@@ -28,7 +28,7 @@ def session(application: str, silent_for: timedelta | None = SECOND) -> Session:
 
 DATABASE = Database("default", NOW, "17.2", False, None, timedelta(), False, 20, 100, (), None)
 QUEUE = Queue(
-    "stega.notifications", SECOND, 60 * SECOND, 9, 1.0, 0, 0, 2 * HOUR, HOUR, None, False, 8192, 0, 0, 0, None
+    "stega.notifications", SECOND, 60 * SECOND, 9, 1.0, 0, 0, 2 * HOUR, HOUR, None, False, 8192, 0, 0, 0, None, 30
 )
 WORKER = Consumer(
     QUEUE.name, "notification_worker", None, False, SECOND, 0, None, SECOND, None, (session("notification_worker"),)

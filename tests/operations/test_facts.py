@@ -39,7 +39,7 @@ def test_a_queue_and_its_consumers_are_told(queue):
     (its,) = [each for each in told.queues if each.name == queue]
     assert its.ticker_lag < timedelta(seconds=30)
     assert its.bytes > 0
-    assert (its.dead_letters, its.retries, its.waits_for) == (0, 0, None)
+    assert (its.dead_letters, its.retries, its.max_retries, its.waits_for) == (0, 0, 5, None)
     consumers = {(each.name, each.member): each for each in told.consumers if each.queue == queue}
     assert set(consumers) == {("audit", None), ("workers", None), ("workers", "one")}
     assert consumers["audit", None].pending >= 1

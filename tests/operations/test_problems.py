@@ -47,6 +47,7 @@ def thresholds(settings):
     settings.CLOCK_SKEW_SECONDS = 5
     settings.CIRCUIT_FAILURES = 3
     settings.PGQUE_SILENT_MEMBER_SECONDS = 3600
+    settings.PGQUE_MAX_RETRIES = QUEUE.max_retries
 
 
 def log(*, queue=None, consumers=()):
@@ -117,6 +118,7 @@ OLD = Transaction(12, "psql", "app", 601 * SECOND, NOW)
             f"{GROUP.name}.{MEMBER.member}",
         ),
         ({"queues": log(queue={"waits_for": ("audit",)})}, Name.ROTATION_BLOCKED, f"{QUEUE.name} audit"),
+        ({"queues": log(queue={"max_retries": 5})}, Name.SETTINGS_UNSAFE, "PGQUE_MAX_RETRIES"),
         ({"queues": log(queue={"waits_for": ()})}, Name.ROTATION_BLOCKED, QUEUE.name),
         ({"queues": log(queue={"dead_letters": 3, "new_dead_letters": 1})}, Name.POISON_MESSAGE, QUEUE.name),
         ({"tasks": replace(TASKS, clusters=())}, Name.CLUSTER_DEAD, "qcluster"),

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from django.db import IntegrityError
+from django.db import IntegrityError, ProgrammingError
 
 from stega.pgque import client
 from stega.pgque.message import Rejected, RetryLater
-from tests.stega.pgque.consumer.recording import WELCOME, send
+from tests.stega.pgque.consumer.recording import WELCOME, fail_with, send
 from tests.support.event_log import dead_letters, make_retries_due, retries, tick
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
@@ -57,7 +57,7 @@ def test_a_message_that_waited_long_still_has_tries_for_faults(queue, consumer, 
     assert (dead_letters(queue), retries(queue)) == ({}, [])
 
 
-def test_a_message_that_fails_by_a_fault_of_ours_ends_as_a_dead_letter(queue, consumer, recorder, settings):
+def test_a_message_that_fails_by_a_fault_of_ours_ends_as_a_dead_letter(queue, consumer, recorder):
     client.set_queue_config(queue, "max_retries", "4")
     recorder.raising = {1: [ValueError("bug") for _ in range(20)]}
     send(queue, 1)
@@ -66,6 +66,41 @@ def test_a_message_that_fails_by_a_fault_of_ours_ends_as_a_dead_letter(queue, co
 
     assert len(recorder.messages) == 5
     assert [reason.partition(" at ")[0] for reason in dead_letters(queue).values()] == ["ValueError"]
+
+
+@pytest.mark.parametrize("allowed", [0, 2])
+def test_the_log_and_the_handler_know_by_the_queues_own_limit_which_delivery_is_the_last(
+    queue, consumer, recorder, caplog, allowed
+):
+    client.set_queue_config(queue, "max_retries", str(allowed))
+    recorder.raising = {1: [RetryLater("busy") for _ in range(20)]}
+    send(queue, 1)
+
+    count_deliveries(queue, consumer, recorder, allowed + 3)
+
+    told = [line for line in caplog.messages if line.endswith(": busy")]
+    assert ["goes to the dead letters" in line for line in told] == [False] * allowed + [True]
+    assert [message.is_last for message in recorder.messages] == [False] * allowed + [True]
+
+
+@pytest.mark.parametrize("here", [4, 5])
+def test_a_start_tells_that_the_queue_goes_by_another_limit(queue, consumer, caplog, settings, here):
+    settings.PGQUE_MAX_RETRIES = here
+
+    consumer.run(until_idle=True)
+
+    told = f"PGQUE_MAX_RETRIES is {here} here, but queue {queue} goes by 5 until this is run: manage.py pgque_bootstrap"
+    assert caplog.messages.count(told) == (here != 5)
+
+
+def test_a_worker_whose_role_may_not_read_the_limit_goes_by_its_own(queue, consumer, recorder, caplog, monkeypatch):
+    monkeypatch.setattr(client, "max_retries", lambda queue: fail_with(ProgrammingError("permission denied")))
+    recorder.raising = {1: [RetryLater("busy")]}
+    send(queue, 1)
+
+    consumer.run(until_idle=True)
+
+    assert len(retries(queue)) == 1
 
 
 def test_a_bug_in_a_handler_does_not_stop_its_neighbours(queue, consumer, recorder):
