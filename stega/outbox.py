@@ -18,7 +18,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections, transaction
 from django.db.models import BooleanField, ExpressionWrapper, F, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext_noop
 from django_q.tasks import async_task  # noqa: TID251 - the one place that may
@@ -49,6 +49,13 @@ _is_silent = ContextVar("outbox_is_silent", default=False)
 
 class InTurn(Exception):
     """A run must wait until another is over: the entry stays open, its task comes again, and no attempt is counted."""
+
+
+class GivenUp(Exception):
+    """An entry of the task is given up, in this run or before it: the run failed, and the task need not come again.
+
+    Says why, as the entry's last error does.
+    """
 
 
 def enqueue(task: str, *args: Any, key: uuid.UUID | None = None) -> bool:
@@ -140,7 +147,7 @@ def perform(*keys: str) -> dict[str, Any]:
     makes of a long wait. A fault of a task's own raises too, after the other entries had their turn, until it has
     happened TASK_MAX_ATTEMPTS times: then its entry is given up, visibly, with its last error. So is one whose runs
     never ended, in as many as came later than a task may take (`_is_late`): it was cut by its time-out, or ended its
-    worker.
+    worker. With nothing left to try again, and an entry given up, the run raises GivenUp: it failed, and is over.
     """
     try:
         _take_back_counts()
@@ -163,6 +170,9 @@ def _perform_each(keys: Sequence[str]) -> dict[str, Any]:
             faults.append(error)
     if faults:
         raise faults[0]
+    for result in results:
+        if "given_up" in result:
+            raise GivenUp(result["given_up"])
     return results[0] if len(results) == 1 else {"entries": len(results)}
 
 
@@ -182,8 +192,10 @@ def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID], page: int | None = None
 
 def _perform(key: str, *, is_first: bool) -> dict[str, Any]:
     entry: Any = OutboxEntry.objects.filter(key=key).annotate(is_late=_is_late()).first()
-    if entry is None or entry.done_at or entry.failed_at:
-        return {"skipped": "done or given up before" if entry else "no such entry"}
+    if entry is None or entry.done_at:
+        return {"skipped": "done or let be before" if entry else "no such entry"}
+    if entry.failed_at:
+        return {"skipped": "given up before", "given_up": entry.last_error}
     entry.is_counted = entry.is_late and is_first
     if not entry.is_counted:
         return _run(entry)
@@ -196,7 +208,7 @@ def _perform(key: str, *, is_first: bool) -> dict[str, Any]:
 
 @contextmanager
 def _counted(entry: Any) -> Iterator[None]:
-    """A run that is counted before it begins. The count of one that is ended through no fault is taken back."""
+    """A run that is counted before it begins. One that ends well, or through no fault, is not counted in the end."""
     try:
         OutboxEntry.objects.filter(pk=entry.pk).update(attempts=F("attempts") + 1)
         yield
@@ -220,8 +232,9 @@ def _run(entry: Any) -> dict[str, Any]:
     except Exception as error:
         if _is_no_fault(error) or not _give_up(entry, error):
             raise
-        return {"failed": told(error)}
-    OutboxEntry.objects.filter(pk=entry.pk).update(done_at=Now(), failed_at=None)
+        return {"given_up": told(error)}
+    attempts = Greatest(F("attempts") - (1 if entry.is_counted else 0), 0)
+    OutboxEntry.objects.filter(pk=entry.pk).update(done_at=Now(), failed_at=None, attempts=attempts)
     logger.info("Task %s is done", entry.task)
     return result
 
@@ -268,9 +281,9 @@ def _alone_at_last(entry: Any) -> Iterator[None]:
 
 
 def _give_up_unended(entry: Any) -> dict[str, Any]:
-    logger.error("Task %s of entry %s given up: %s", entry.task, entry.key, NEVER_ENDS)
+    _say_given_up(entry, NEVER_ENDS)
     OutboxEntry.objects.filter(pk=entry.pk).update(failed_at=Now(), last_error=entry.last_error or NEVER_ENDS)
-    return {"failed": NEVER_ENDS}
+    return {"given_up": NEVER_ENDS}
 
 
 def _function(task: str) -> Callable[..., dict[str, Any]]:
@@ -283,4 +296,11 @@ def _give_up(entry: Any, error: Exception) -> bool:
     logger.error("Task %s of entry %s failed\n%s", entry.task, entry.key, trace(error))
     entries = OutboxEntry.objects.filter(pk=entry.pk)
     entries.update(attempts=F("attempts") + (0 if entry.is_counted else 1), last_error=told(error))
-    return bool(entries.filter(attempts__gte=settings.TASK_MAX_ATTEMPTS).update(failed_at=Now()))
+    is_over = entries.filter(attempts__gte=settings.TASK_MAX_ATTEMPTS).update(failed_at=Now())
+    if is_over:
+        _say_given_up(entry, told(error))
+    return bool(is_over)
+
+
+def _say_given_up(entry: Any, why: str) -> None:
+    logger.error("Task %s of entry %s given up: %s", entry.task, entry.key, why)

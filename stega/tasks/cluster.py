@@ -142,7 +142,7 @@ class Cluster(cluster.Cluster):  # type: ignore[misc]
         name_connections("task_worker", ("default", "jobs", "events"))
         bound_task_waits()
         let_tasks_give_way()
-        failed_runs.keep_no_words()
+        failed_runs.install()
         self.start()
         name_connections("qcluster", ("jobs",))  # of the main process alone, which looks at its queue each second
         self.deadline = Deadline()  # a thread, so after the fork

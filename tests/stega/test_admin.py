@@ -58,7 +58,7 @@ def test_trying_again_leaves_a_done_entry_alone(as_user, admin, entry):
 
     OutboxEntry.objects.reopen(OutboxEntry.objects.values("pk"))
 
-    assert outbox.perform(str(entry.key)) == {"skipped": "done or given up before"}
+    assert outbox.perform(str(entry.key)) == {"skipped": "done or let be before"}
 
 
 def test_nobody_tries_an_entry_again_without_a_record_of_it(as_user, admin, entry):

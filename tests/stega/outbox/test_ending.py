@@ -47,4 +47,4 @@ def test_what_was_let_be_neither_runs_nor_is_tried_again(entry):
     reopened = OutboxEntry.objects.reopen(OutboxEntry.objects.values("pk"))
 
     assert reopened == 0
-    assert outbox.perform(str(entry.key)) == {"skipped": "done or given up before"}
+    assert outbox.perform(str(entry.key)) == {"skipped": "done or let be before"}

@@ -91,3 +91,12 @@ def test_a_late_run_that_fails_is_counted_as_any_other(late, task, counted):
         outbox.perform(str(late.key))
 
     assert attempts_of(late) == counted
+
+
+@pytest.mark.parametrize("failed", [0, 3])
+def test_a_late_run_that_ends_well_is_no_failed_attempt(late, failed):
+    OutboxEntry.objects.update(attempts=failed)
+
+    outbox.perform(str(late.key))
+
+    assert attempts_of(late) == failed

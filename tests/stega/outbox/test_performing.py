@@ -23,7 +23,7 @@ def test_performing_runs_the_task_with_its_arguments_and_key_and_marks_it_done(e
 def test_a_done_entry_is_not_performed_again(entry):
     outbox.perform(str(entry.key))
 
-    assert outbox.perform(str(entry.key)) == {"skipped": "done or given up before"}
+    assert outbox.perform(str(entry.key)) == {"skipped": "done or let be before"}
     assert len(performed) == 1
 
 
@@ -49,10 +49,10 @@ def test_a_fault_of_the_tasks_own_is_given_up_after_five_runs_with_its_error(ent
     for _ in range(4):
         with pytest.raises(ValueError, match="bad"):
             outbox.perform(str(entry.key))
-    result = outbox.perform(str(entry.key))
+    with pytest.raises(outbox.GivenUp, match="ValueError at "):
+        outbox.perform(str(entry.key))
 
     entry.refresh_from_db()
-    assert "failed" in result
     assert entry.attempts == 5
     assert entry.failed_at
     assert "ValueError" in entry.last_error
@@ -64,10 +64,10 @@ def test_a_task_whose_workers_never_come_back_is_given_up(late):
     for _ in range(5):
         with pytest.raises(SystemExit):
             outbox.perform(str(late.key))
-    result = outbox.perform(str(late.key))
+    with pytest.raises(outbox.GivenUp, match="TASK_TIMEOUT_SECONDS"):
+        outbox.perform(str(late.key))
 
     late.refresh_from_db()
-    assert "failed" in result
     assert late.failed_at
     assert "TASK_TIMEOUT_SECONDS" in late.last_error
 
@@ -90,3 +90,30 @@ def test_a_fault_of_one_entry_does_not_hold_up_those_that_share_its_task(entry):
 
     entry.refresh_from_db()
     assert entry.done_at
+
+
+def test_a_run_with_an_entry_that_was_given_up_has_failed_however_often_it_comes(entry):
+    bad = OutboxEntry.objects.create(key=uuid.uuid4(), task="fail", attempts=4)
+
+    for _ in range(2):
+        with pytest.raises(outbox.GivenUp):
+            outbox.perform(str(bad.key), str(entry.key))
+
+    bad.refresh_from_db()
+    assert (bad.attempts, len(performed)) == (5, 1)
+
+
+def test_a_task_comes_again_for_an_entry_that_may_be_tried_again_beside_one_that_was_given_up():
+    rows = [OutboxEntry.objects.create(key=uuid.uuid4(), task="fail", attempts=attempts) for attempts in (4, 0)]
+
+    with pytest.raises(ValueError, match="bad"):
+        outbox.perform(*(str(row.key) for row in rows))
+
+
+def test_the_log_says_that_a_task_was_given_up(entry, caplog):
+    OutboxEntry.objects.update(task="fail", attempts=4)
+
+    with pytest.raises(outbox.GivenUp):
+        outbox.perform(str(entry.key))
+
+    assert f"Task fail of entry {entry.key} given up: ValueError at " in caplog.text

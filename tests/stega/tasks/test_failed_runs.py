@@ -1,17 +1,22 @@
-"""stega/tasks/failed_runs.py: what django-q2 keeps of a run that failed."""
+"""stega/tasks/failed_runs.py: what django-q2 keeps of a run that failed, and whether its task comes again."""
 
 from multiprocessing import SimpleQueue, Value
 
 import pytest
 from django.db import connections
+from django.utils import timezone
 from django_q import worker
+from django_q.models import Failure, OrmQ
+from django_q.monitor import monitor
 from django_q.signals import post_execute_in_worker
 from django_q.worker import worker as work
 
 from accounts.models import User
-from stega.tasks.failed_runs import keep_no_words
+from stega.outbox import GivenUp
+from stega.tasks.broker import Broker
+from stega.tasks.failed_runs import install
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db(databases=["default", "jobs"], transaction=True)
 SECRET = "unheard-of"
 
 
@@ -19,17 +24,22 @@ SECRET = "unheard-of"
 def run(monkeypatch):
     """The result that a worker passes on of a run of the function."""
     monkeypatch.setattr(worker, "error_reporter", None)
-    keep_no_words()
+    install()
 
-    def run(function, *arguments):
+    def run(function, *arguments, **more):
         tasks, results = SimpleQueue(), SimpleQueue()
-        tasks.put({"id": "1", "name": "one", "func": function, "args": arguments, "kwargs": {}})
+        tasks.put({"id": "1", "name": "one", "func": function, "args": arguments, "kwargs": {}, **more})
         tasks.put("STOP")
         work(tasks, results, Value("f", -1), timeout=-1)
         return results.get()
 
     yield run
     post_execute_in_worker.disconnect(dispatch_uid="stega.tasks.failed_runs")
+
+
+@pytest.fixture
+def broker():
+    return Broker("stega")
 
 
 def quote():
@@ -68,6 +78,29 @@ def test_of_several_failures_each_keeps_its_own(run):
     told = [run(function)["result"].partition(" at ")[0] for function in (quote, wrap)]
 
     assert told == ["ValueError", "RuntimeError"]
+
+
+def give_up():
+    try:
+        quote()
+    except ValueError as error:
+        raise GivenUp("ValueError at here.py:7") from error
+
+
+@pytest.mark.parametrize(("function", "is_over"), [(quote, False), (give_up, True)])
+def test_only_a_task_that_was_given_up_does_not_come_again(run, broker, function, is_over):
+    """Through the monitor, which keeps the result and acknowledges the task."""
+    results = SimpleQueue()
+    results.put(run(function, ack_id=broker.enqueue("package"), started=timezone.now()))
+    results.put("STOP")
+
+    monitor(results, broker)
+
+    assert (Failure.objects.count(), OrmQ.objects.count()) == (1, 0 if is_over else 1)
+
+
+def test_of_a_task_that_was_given_up_the_reason_is_kept(run):
+    assert run(give_up)["result"] == "ValueError at here.py:7"
 
 
 def test_a_result_is_left_as_it_is(run):
