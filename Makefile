@@ -12,7 +12,7 @@ VENV_BROWSER = .venv/stega-browser-installed
 .PHONY: help install run test test-engine test-pooler test-browser check check-rules bench bench-console bench-engine soak-engine chaos fmt build-sql messages clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 install: $(VENV) ## make .venv with everything in it; the other targets do it on their own
 

@@ -1,6 +1,7 @@
 """Rules of the architecture that no import contract can say."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,11 @@ def test_one_module_alone_may_do_this(pattern, allowed, instead):
 )
 def test_decisions_are_pure_and_know_no_database(module):
     assert "django.db" not in (ROOT / module).read_text()
+
+
+def test_make_alone_lists_the_targets_in_two_columns():
+    listed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    columns = {re.match(r"make \S+ +", line).end() for line in listed}
+    assert len(columns) == 1
+    assert len(listed) > 10
