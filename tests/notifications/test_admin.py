@@ -3,7 +3,7 @@ import uuid
 import pytest
 
 from accounts.models import Role, User
-from notifications.models import Circuit, Delivery, State
+from notifications.models import Delivery, State
 from notifications.notice import Channel
 
 pytestmark = pytest.mark.django_db
@@ -54,10 +54,18 @@ def test_a_change_by_hand_is_refused(superuser_client, delivery):
     assert superuser_client.post(f"{LIST}{delivery.pk}/change/", {"state": "failed"}).status_code == 403
 
 
-def test_the_circuits_can_be_read(superuser_client):
-    Circuit.objects.create(line="smtp mail.example.com:25", failures=3, detail="451 later")
+def test_the_circuits_which_know_a_webhook_by_a_digest_alone_are_left_to_the_console(superuser_client):
+    assert superuser_client.get("/admin/notifications/circuit/").status_code == 404
 
-    assert "451 later" in superuser_client.get("/admin/notifications/circuit/").content.decode()
+
+def test_why_somebody_was_not_told_is_said_in_the_readers_language(superuser_client, delivery):
+    Delivery.objects.update(state=State.SKIPPED, reason="No longer the assignee")
+    User.objects.update(language="pt-br")
+
+    page = superuser_client.get(f"{LIST}{delivery.pk}/change/").content.decode()
+
+    assert "Não é mais o responsável" in page
+    assert "No longer the assignee" not in page
 
 
 def test_the_ledger_calls_an_event_as_the_ticket_page_does(superuser_client, delivery):
