@@ -1,5 +1,6 @@
 """Settings of Stega: one file, read from the environment through `stega.env` only. README.md lists every variable."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,7 @@ OUTBOX_REST_SECONDS = env.seconds("OUTBOX_REST_SECONDS", 10.0)  # how long the f
 OUTBOX_SWEEP_AFTER_SECONDS = env.seconds("OUTBOX_SWEEP_AFTER_SECONDS", 10.0)  # age at which the sweep takes an entry
 OUTBOX_LOST_AFTER_SECONDS = env.seconds("OUTBOX_LOST_AFTER_SECONDS", 900.0)  # relayed but not done: relay it again
 SCHEDULER_SECONDS = env.seconds("SCHEDULER_SECONDS", 30.0)  # between a cluster's looks for schedules that are due
+warnings.filterwarnings("ignore", "Retry and timeout are misconfigured", UserWarning)  # stega.E003 says what to do
 Q_CLUSTER: dict[str, Any] = {
     "name": "stega",
     "label": "django-q2",

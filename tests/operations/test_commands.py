@@ -1,6 +1,8 @@
 """What the operators' commands print, and their exit codes."""
 
 import json
+import subprocess
+import sys
 from io import StringIO
 
 import pytest
@@ -13,6 +15,7 @@ from stega.pgque.bootstrap import bootstrap
 from stega.tasks import schedules
 from tests.support import servers
 from tests.support.event_log import tick
+from tests.support.processes import ROOT, environment
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
 
@@ -110,3 +113,12 @@ def test_doctor_tells_what_the_system_checks_find(prepared, settings):
     text, _ = run("doctor")
 
     assert text.count("settings_unsafe (stega.E003)") == 1
+
+
+def test_what_django_q_says_of_the_lease_is_left_to_the_doctor():
+    command = [sys.executable, "manage.py", "doctor"]
+
+    ended = subprocess.run(command, env=environment(TASK_RETRY_SECONDS=10), cwd=ROOT, capture_output=True, text=True)
+
+    assert ended.stderr == ""
+    assert ended.stdout.count("Set TASK_TIMEOUT_SECONDS below TASK_RETRY_SECONDS.") == 1
