@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
@@ -23,12 +23,13 @@ def act(request: SignedInRequest, kind: str) -> HttpResponse:
     """Ask, and when the answer has a reason, promise the work. Both times what it would touch is counted anew.
 
     Rows that came after the question was asked are left alone. A target that is gone: 410. A database that does not
-    answer: 503, and nothing was done.
+    answer: 503, and nothing was done. An address that names no action or no target: 404.
     """
-    if kind not in Kind.values:
-        raise Http404
-    wanted = Kind(kind)
-    target = _target(request, wanted)
+    try:
+        wanted = Kind(kind)
+        target = TARGETS[wanted].named(request.GET)
+    except ValueError:
+        return show(request, "act_unknown", {"back": subject_address(kind, {})}, status=404)
     form = ConfirmationForm(request.POST if request.method == "POST" else None)
     is_confirmed = form.is_valid()
     extent = _count(wanted, target, form.cleaned_data.get("up_to") if is_confirmed else None)
@@ -52,13 +53,6 @@ def act(request: SignedInRequest, kind: str) -> HttpResponse:
             return _question(request, wanted, target, extent, form)
         return redirect(action)
     return _question(request, wanted, target, extent, form)
-
-
-def _target(request: SignedInRequest, kind: Kind) -> dict[str, str]:
-    try:
-        return TARGETS[kind].named(request.GET)
-    except ValueError as error:
-        raise Http404 from error
 
 
 def _count(kind: Kind, target: Mapping[str, str], up_to: int | None) -> Reading[Extent]:

@@ -267,6 +267,18 @@ def test_an_address_that_names_nothing_is_not_found(browser, kind, target, metho
     assert response.status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("kind", "page"), [("run_schedule", "tasks"), ("retry_entry", "outbox"), ("launch_rocket", "actions")]
+)
+def test_an_address_that_names_nothing_leads_to_the_page_where_one_begins(browser, settings, kind, page):
+    settings.DEBUG = True
+
+    text = browser.get(address(kind, {})).content.decode()
+
+    assert "Begin with a button on the page of what you want to change." in text
+    assert f'<a class="button" href="{reverse(f"operations:{page}")}">' in text
+
+
 def test_letters_that_come_after_the_question_are_left_alone(browser, queue, targets, group):
     where = address(Kind.PURGE_GROUP, group)
     answer = answer_to(browser, where)
