@@ -19,6 +19,12 @@ WIDTHS: Mapping[str, timedelta] = {"hour": timedelta(minutes=1), "day": timedelt
 """The stretch of time that one point stands for. A line is broken where two of them have no sample."""
 
 
+PER_SECOND: Mapping[str, Callable[[], str]] = {
+    "hour": lambda: _("events per second, the mean of each minute"),
+    "day": lambda: _("events per second, the mean of each 10 minutes"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     title: str
@@ -45,7 +51,7 @@ def figures(points: Points, span: str, now: datetime) -> list[Figure]:
     fates = {"told": _("told"), "waiting": _("waiting"), "failed": _("failures")}
     notices = [_series(label, points.get(f"{DELIVERIES}{fate}", []), width, fmean) for fate, label in fates.items()]
     return [
-        _figure("rate", _("Rate"), _("events per second"), rate, start, now),
+        _figure("rate", _("Rate"), PER_SECOND[span](), rate, start, now),
         _figure("lag", _("Lag"), _("seconds that events wait for a consumer"), lag, start, now),
         _figure("notices", _("Notices"), _("mails and posts per minute"), notices, start, now),
     ]

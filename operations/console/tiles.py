@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
 
 from notifications.models import State
 from operations.facts import Facts
@@ -53,12 +53,14 @@ def _of_queues(reading: Reading[Queues], tickers: Reading[Tickers]) -> Iterator[
         yield _away(_("Retries"), "retries", reading)
         return
     per_second = sum(queue.events_per_second or 0.0 for queue in found.queues)
-    yield Tile(_("Rate"), amount(round(per_second, 1)), _("events per second"), _to("queues"))
+    yield Tile(_("Rate"), amount(round(per_second, 1)), _("events per second, over the last ticks"), _to("queues"))
     yield _lag(found, tickers.value)
     letters = sum(queue.dead_letters for queue in found.queues)
     retries = sum(queue.retries for queue in found.queues)
     last = max((queue.last_dead_letter_at for queue in found.queues if queue.last_dead_letter_at), default=None)
-    newest = _("newest %(moment)s") % {"moment": moments.ago(last, found.at)} if last else _("none")
+    newest = (
+        _("newest %(moment)s") % {"moment": moments.ago(last, found.at)} if last else pgettext("dead letters", "none")
+    )
     yield Tile(_("Dead letters"), capped(letters), newest, _to("dead_letters"), "bad" if letters else "")
     yield Tile(_("Retries"), capped(retries), _("wait to come again"), _to("retries"))
 

@@ -14,6 +14,9 @@ from stega.database.pooling import is_pooled
 from stega.pgque import client, oversight
 from stega.pgque.neglect import rotation_blockers
 
+LEEWAY = timedelta(seconds=5)
+"""How much later than its idle period an idle queue's tick may come."""
+
 
 @dataclass(frozen=True, slots=True)
 class Queue:
@@ -41,6 +44,12 @@ class Queue:
     max_retries: int
     """Deliveries of an event after the first, before it is a dead letter."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits for a tick, so that the next one may be as far away as the idle period says."""
+        has_ticks = self.ticker_lag is not None and self.ticker_lag <= self.idle_period + LEEWAY
+        return has_ticks and not self.events_after_tick and not self.is_paused
+
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
@@ -62,6 +71,12 @@ class Consumer:
     """The processes of its name on the events database; None when a pooler hides them, and for members."""
     unticked: int = 0
     """Events after the newest tick: they wait too, for a ticker first."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has nothing to do, so that it may well have been silent since."""
+        is_there = self.sessions != () and self.last_seen <= timedelta(seconds=settings.SLA_DEAD_INTERVAL_SECONDS)
+        return is_there and self.open_batch is None and not self.behind
 
     @property
     def behind(self) -> int | None:

@@ -54,8 +54,8 @@ def _of_transaction(database: Database, told: set[tuple[object, ...]]) -> Iterat
 
 
 def _old(oldest: Transaction, alias: str) -> Problem:
-    who = f"{oldest.application or '-'} (pid {oldest.pid}, {oldest.database})"
+    who = f"{oldest.application or '-'} (pid {oldest.pid})" if oldest.pid else oldest.application
+    told = {"alias": alias, "who": who, "database": oldest.database, "age": seconds(oldest.age)}
     if oldest.pid:
-        return words.OLD_TRANSACTION.of(alias, alias=alias, who=who, age=seconds(oldest.age), pid=oldest.pid)
-    gid = oldest.application
-    return words.PREPARED_TRANSACTION.of(alias, alias=alias, who=who, age=seconds(oldest.age), gid=gid)
+        return words.OLD_TRANSACTION.of(alias, pid=oldest.pid, **told)
+    return words.PREPARED_TRANSACTION.of(alias, gid=oldest.application, **told)

@@ -112,7 +112,9 @@ CONNECTIONS_SHORT = _warning(
     N_("%(number)d of the %(limit)d connections of the %(alias)s server are taken."),
     N_("Run fewer processes, raise max_connections, or put a pooler before it."),
 )
-_OPEN_FOR_LONG = N_("On the %(alias)s server a transaction of %(who)s has been open for %(age)s.")
+_OPEN_FOR_LONG = N_(
+    "On the %(alias)s server a transaction of %(who)s in the database %(database)s has been open for %(age)s."
+)
 OLD_TRANSACTION = _warning(
     Name.OLD_TRANSACTION,
     _OPEN_FOR_LONG,
@@ -134,7 +136,7 @@ SOURCES = {
     "tickers": N_("Tickers"),
     "tasks": N_("Tasks"),
     "outbox": N_("Outbox"),
-    "ledger": N_("Ledger"),
+    "ledger": N_("Deliveries"),
     "actions": N_("Record of actions"),
 }
 """As the console's pages are named."""

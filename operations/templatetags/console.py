@@ -10,7 +10,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.functional import Promise
+from django.utils.html import format_html_join
 from django.utils.http import urlencode
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -83,6 +85,18 @@ def when(value: datetime) -> dict[str, Any]:
 
 
 @register.filter
+def age(value: datetime) -> str:
+    """How long a past moment is ago, as a figure."""
+    return moments.span(timezone.now() - value)
+
+
+@register.filter
+def breakable(name: object) -> SafeString:
+    """A name of the code, which on a narrow page is broken after "_" and "." rather than in the middle of a word."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in re.split(r"(?<=[_.])(?=\w)", str(name))))
+
+
+@register.filter
 def clock(value: datetime) -> str:
     """The time of day where the reader is, in 24 hours as under "As of"."""
     return date_format(timezone.localtime(value), "H:i")
@@ -145,7 +159,7 @@ PARTS: Mapping[str, str | Promise] = {
     "queue": gettext_lazy("Queue"),
     "consumer": gettext_lazy("Consumer"),
     "type": gettext_lazy("Event"),
-    "cause": gettext_lazy("Reason"),
+    "cause": gettext_lazy("Cause"),
     "id": gettext_lazy("Letter"),
     "key": gettext_lazy("Key"),
     "name": gettext_lazy("Schedule"),

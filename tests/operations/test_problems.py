@@ -220,6 +220,24 @@ def test_what_is_missing_is_told_in_words_and_not_in_ours(source):
     assert [word for word in ours for text in told if word in text] == []
 
 
+def test_what_is_missing_is_called_as_its_page_is():
+    told = {source: problems(facts(**{source: Trouble.SILENT}))[0].text for source in ("ledger", "actions")}
+
+    assert "did not tell about: Deliveries (" in told["ledger"]
+    assert "did not tell about: Record of actions (" in told["actions"]
+
+
+@pytest.mark.parametrize("changes", [{}, {"pid": 0}], ids=["open", "prepared"])
+def test_an_old_transaction_is_told_with_its_own_database(changes):
+    """A server may hold several, and is asked by the alias of any."""
+    of_events = replace(OLD, database="stega_events", **changes)
+
+    found = problems(facts(default=replace(DATABASE, oldest_transaction=of_events)))
+
+    assert "On the default server a transaction of psql" in found[0].text
+    assert "in the database stega_events has been open" in found[0].text
+
+
 def test_critical_problems_come_first():
     spoilt = {"queues": log(queue={"new_dead_letters": 1}), "tickers": replace(TICKERS, leader=None)}
 

@@ -17,6 +17,7 @@ COLUMNS = {
     "queues": (
         ("queue", "name"),
         ("ticker lag", "ticker_lag"),
+        ("idle", "is_idle"),
         ("per second", "events_per_second"),
         ("unticked", "events_after_tick"),
         ("last tick", "last_tick"),
@@ -34,6 +35,7 @@ COLUMNS = {
         ("pending", "pending"),
         ("finished tick", "tick_age"),
         ("last seen", "last_seen"),
+        ("idle", "is_idle"),
         ("open batch", "open_batch"),
         ("processes", "processes"),
     ),
@@ -113,10 +115,13 @@ def _told(engine: Any, tickers: Any, queues: Any) -> dict[str, Any]:
         "engine_version": engine.engine_version,
         "is_current": engine.is_current,
         "tickers": asdict(tickers),
-        "queues": [{**asdict(each), "mebibytes": each.bytes / 2**20} for each in queues.queues],
+        "queues": [
+            {**asdict(each), "mebibytes": each.bytes / 2**20, "is_idle": each.is_idle} for each in queues.queues
+        ],
         "consumers": [
             {
                 **asdict(each),
+                "is_idle": each.is_idle,
                 "lag": None if each.member else each.lag or timedelta(),
                 "processes": None if each.sessions is None else len(each.sessions),
             }
@@ -158,6 +163,8 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, timedelta):
         return f"{value.total_seconds():.1f} s"
     if isinstance(value, datetime):

@@ -98,6 +98,15 @@ def test_the_question_tells_how_many_rows_it_is_about(browser, targets, kind):
 
 
 @each_kind
+def test_no_two_things_of_the_question_have_the_same_name(browser, targets, kind):
+    text = browser.get(address(kind, targets[kind][0])).content.decode()
+
+    names = re.findall(r"<(?:dt|label)[^>]*>([^<]+)<", text)
+    assert "Reason" in names
+    assert [name for name in names if names.count(name) > 1] == []
+
+
+@each_kind
 def test_a_confirmed_action_is_recorded_with_its_outbox_entry(browser, operator, targets, kind):
     target, count = targets[kind]
 

@@ -45,7 +45,7 @@ def page(as_user, viewer):
         address = reverse(f"operations:{name}", args=args)
         response = browser.get(f"{address}?{urlencode(query)}")
         assert response.status_code == status
-        return response.content.decode()
+        return response.content.decode().replace("<wbr>", "")
 
     return open_page
 
@@ -133,6 +133,23 @@ def test_the_way_of_an_event_goes_from_the_outbox_to_the_dead_letter(page, queue
     assert "notification_worker" in text
     assert reverse("operations:dead_letter", args=[letter]) in text
     assert "product:3" in text
+
+
+def test_where_an_event_was_looked_for_is_one_sentence(page, queue):
+    entry = OutboxEntry.objects.create(key=uuid.uuid4(), task="send_welcome_notification", args=[1])
+
+    assert "What was sent in the last 5 min was looked through." in page("event", entry.key)
+
+
+@in_both_languages
+def test_a_quiet_consumer_and_a_quiet_queue_are_said_to_be_idle(page, queue, language):
+    client.subscribe_subconsumer(queue, "workers", "one")
+    tick(queue)
+
+    words = {"en": ("idle", "idle"), "pt-br": ("ocioso", "ociosa")}[language]
+
+    assert f"<small>{words[0]}</small>" in page("consumers")
+    assert [f"<small>{words[1]}</small>" in page(name) for name in ("queues", "tickers")] == [True, True]
 
 
 @in_both_languages

@@ -1,5 +1,6 @@
 """The translations are complete; and what would keep them from being so is found."""
 
+import re
 from pathlib import Path
 
 import polib
@@ -10,6 +11,16 @@ from stega.wording import catalogues
 
 def test_every_message_is_translated_into_every_language():
     assert catalogues.problems() == [], "run: make messages"
+
+
+def test_the_outbox_has_one_name_in_portuguese():
+    told = [text for entry in polib.pofile(str(catalogues.path_of("pt_BR"))) for text in texts_of(entry)]
+
+    assert [text for text in told if re.search(r"\boutbox\b", text)] == []
+
+
+def texts_of(entry: polib.POEntry) -> list[str]:
+    return [entry.msgstr, *entry.msgstr_plural.values()]
 
 
 @pytest.fixture
