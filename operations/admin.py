@@ -12,10 +12,10 @@ admin.site.unregister([Schedule, Success, Failure, OrmQ])  # the console's, whic
 class OperatorActionAdmin(RecordAdmin):
     """The record of what operators did: read here, written by the console alone."""
 
-    list_display = ("requested_at", "actor", "kind", "target_text", "count", "touched", "state_text", "reason")
+    list_display = ("requested_at", "actor", "kind", "target_text", "count", "rows_text", "state_text", "reason")
     list_filter = ("kind", "state", "requested_at")
     list_select_related = ("actor",)
     search_fields = ("reason", "actor__username")
     ordering = ("-pk",)
-    exclude = ("state", "outcome")
-    readonly_fields = ("state_text", "outcome_text")
+    exclude = ("state", "outcome", "touched")
+    readonly_fields = ("state_text", "outcome_text", "rows_text")

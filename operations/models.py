@@ -5,15 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
-from django.db import models
+from django.db import connections, models, transaction
 from django.db.models import Exists, Func, OuterRef, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.formats import number_format
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from operations import reasons
@@ -45,6 +46,12 @@ class Kind(models.TextChoices):
 
 HANDS_OVER = frozenset((Kind.REPLAY_LETTER, Kind.REPLAY_GROUP, Kind.RETRY_ENTRY, Kind.RETRY_ENTRIES, Kind.RUN_SCHEDULE))
 """Kinds after which a consumer, the sweep or a cluster has the work still before it."""
+
+FAILED_AGAIN = gettext_noop("The first one failed again, so the others were left alone")
+WAITS_AGAIN = gettext_noop("The first one failed again and waits for its next try, so the others were left alone")
+NOT_TAKEN = gettext_noop("The consumer did not take the first one in time, so the others were left alone")
+UNHANDLED = (FAILED_AGAIN, WAITS_AGAIN, NOT_TAKEN)
+"""Outcomes of a replay whose first one was sent and not handled."""
 
 
 class State(models.TextChoices):
@@ -144,6 +151,21 @@ class OperatorAction(models.Model):
     def __str__(self) -> str:
         return f"{self.get_kind_display()} · {self.target_text}"
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """A new one has the number after the last, so that a gap would tell of a row that was taken away.
+
+        A sequence would leave one for each transaction that is rolled back, such as that of a form sent twice. New ones
+        wait for each other, until their transactions end.
+        """
+        if self.pk is not None:
+            super().save(*args, **kwargs)
+            return
+        with transaction.atomic(using="default"):
+            with connections["default"].cursor() as cursor:
+                cursor.execute("select pg_advisory_xact_lock(hashtext('stega record of actions'))")
+            self.pk = (OperatorAction.objects.aggregate(last=models.Max("pk"))["last"] or 0) + 1
+            super().save(*args, **kwargs)
+
     def get_absolute_url(self) -> str:
         return reverse("operations:action", args=[self.pk])
 
@@ -176,6 +198,20 @@ class OperatorAction(models.Model):
         return (
             gettext(self.outcome) % {"count": number_format(self.touched, force_grouping=True)} if self.outcome else ""
         )
+
+    @property
+    def touched_text(self) -> str:
+        """What was done to the rows that it touched, in the active language: what is sent is not yet handled."""
+        if self.outcome in UNHANDLED:
+            return pgettext("rows", "sent, none handled")
+        if self.kind in (Kind.REPLAY_LETTER, Kind.REPLAY_GROUP):
+            return pgettext("rows", "sent")
+        return pgettext("rows", "handed over") if self.kind in HANDS_OVER else pgettext("rows", "done")
+
+    @property
+    @admin.display(description=_("rows"), ordering="touched")
+    def rows_text(self) -> str:
+        return f"{number_format(self.touched, force_grouping=True)} {self.touched_text}"
 
     @property
     def is_open(self) -> bool:

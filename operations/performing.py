@@ -21,7 +21,7 @@ from django_q.models import Schedule
 
 from operations import ways
 from operations.dead_letters import GroupKey
-from operations.models import TASK, Kind, OperatorAction, State
+from operations.models import FAILED_AGAIN, NOT_TAKEN, TASK, WAITS_AGAIN, Kind, OperatorAction, State
 from stega import outbox
 from stega.database import clock
 from stega.database.outages import is_outage
@@ -44,10 +44,7 @@ ALL_DONE = gettext_noop("All done")
 SENT_AGAIN = gettext_noop("Sent again, for the consumer to handle: %(count)s")
 LEFT_TO_SWEEP = gettext_noop("Handed over to the sweep, which relays them each minute: %(count)s")
 LEFT_TO_CLUSTER = gettext_noop("Due now: a cluster of task workers runs it at its next look at the schedules")
-FAILED_AGAIN = gettext_noop("The first one failed again, so the others were left alone")
 FAILS_STILL = gettext_noop("Some failed again in the same way, so the rest was left alone")
-WAITS_AGAIN = gettext_noop("The first one failed again and waits for its next try, so the others were left alone")
-NOT_TAKEN = gettext_noop("The consumer did not take the first one in time, so the others were left alone")
 LET_BE = gettext_noop("Its own outbox entry was given up, and an operator let it be")
 REFUSED = gettext_noop("The database refused")
 

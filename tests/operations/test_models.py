@@ -7,7 +7,8 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from accounts.roles import Role
-from operations.models import Kind, OperatorAction, Sample
+from operations.models import FAILED_AGAIN, NOT_TAKEN, WAITS_AGAIN, Kind, OperatorAction, Sample
+from operations.performing import ALL_DONE, FAILS_STILL, LEFT_TO_SWEEP, SENT_AGAIN
 from tests.factories import make_user
 
 pytestmark = pytest.mark.django_db
@@ -41,6 +42,36 @@ def test_a_finished_action_cannot_be_changed(action):
 
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         OperatorAction.objects.update(touched=2)
+
+
+def test_actions_are_numbered_without_gaps_though_some_are_refused(action):
+    again = {"kind": action.kind, "actor": action.actor, "count": 1, "reason": "Again"}
+    for _ in range(3):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            OperatorAction.objects.create(**again, target=action.target)
+
+    other = OperatorAction.objects.create(**again, target={"id": "2"})
+
+    assert other.pk == action.pk + 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome", "told"),
+    [
+        (Kind.REPLAY_GROUP, "", "sent"),
+        (Kind.REPLAY_GROUP, NOT_TAKEN, "sent, none handled"),
+        (Kind.REPLAY_GROUP, FAILED_AGAIN, "sent, none handled"),
+        (Kind.REPLAY_GROUP, WAITS_AGAIN, "sent, none handled"),
+        (Kind.REPLAY_GROUP, FAILS_STILL, "sent"),
+        (Kind.REPLAY_LETTER, SENT_AGAIN, "sent"),
+        (Kind.RETRY_ENTRIES, LEFT_TO_SWEEP, "handed over"),
+        (Kind.PURGE_GROUP, ALL_DONE, "done"),
+    ],
+)
+def test_what_is_sent_is_not_counted_as_done(kind, outcome, told):
+    action = OperatorAction(kind=kind, outcome=outcome, touched=1)
+
+    assert action.rows_text == f"1 {told}"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from django.utils.http import urlencode
 from notifications.models import Delivery, State
 from notifications.notice import Channel
 from operations.console.addresses import problem_address
-from operations.models import Kind, OperatorAction, Sample
+from operations.models import NOT_TAKEN, Kind, OperatorAction, Sample
 from operations.problems.words import Name
 from stega.models import OutboxEntry
 from stega.pgque import client, oversight
@@ -133,6 +133,17 @@ def test_the_way_of_an_event_goes_from_the_outbox_to_the_dead_letter(page, queue
     assert "notification_worker" in text
     assert reverse("operations:dead_letter", args=[letter]) in text
     assert "product:3" in text
+
+
+@in_both_languages
+def test_a_stopped_replay_says_apart_what_was_sent_and_what_was_handled(page, operator, language):
+    action = OperatorAction.objects.create(
+        kind=Kind.REPLAY_GROUP, actor=operator, count=25, reason="why", state="stopped", touched=1, outcome=NOT_TAKEN
+    )
+
+    told = {"en": "sent, none handled", "pt-br": "enviadas, nenhuma tratada"}[language]
+
+    assert [told in text for text in (page("actions"), page("action", action.pk))] == [True, True]
 
 
 def test_where_an_event_was_looked_for_is_one_sentence(page, queue):
