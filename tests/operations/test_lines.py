@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from notifications.channels import slack
 from notifications.models import Circuit
+from stega.pgque.bootstrap import bootstrap
 from tests.factories import make_product
 
 pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
@@ -40,7 +41,8 @@ def said(command, *arguments):
 
 @pytest.fixture
 def failing(settings):
-    """The line of one product fails."""
+    """The line of one product fails, of an installation that is prepared."""
+    bootstrap(lambda line: None)
     settings.CIRCUIT_FAILURES = 3
     make_product("Loja", slack_webhook_url=HOOK)
     fail(slack.line(HOOK))
