@@ -103,13 +103,13 @@ _quick = _Quick()
 def classified(failure: OSError | DeadlineExceeded, *, is_in_doubt: bool) -> Failure:
     """Say which kind of failure `failure` is; what the replies mean is RFC 5321, section 4.2.1.
 
-    Without a reply it depends on whether the server may have the whole mail.
+    Without a reply that makes sense it depends on whether the server may have the mail.
     """
     if isinstance(failure, smtplib.SMTPRecipientsRefused):
         return _of_reply(*next(iter(failure.recipients.values())))
-    if isinstance(failure, smtplib.SMTPDataError):
+    if isinstance(failure, smtplib.SMTPDataError) and failure.smtp_code >= 400:
         return _of_reply(failure.smtp_code, failure.smtp_error)
-    if isinstance(failure, smtplib.SMTPResponseException):
+    if isinstance(failure, smtplib.SMTPResponseException) and not is_in_doubt:
         return TemporaryFailure(REFUSED, _words(failure.smtp_code, failure.smtp_error))
     return Uncertain(UNCERTAIN, failure) if is_in_doubt else TemporaryFailure(UNREACHABLE, failure)
 

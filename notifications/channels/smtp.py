@@ -17,6 +17,9 @@ from django.core.mail.backends import smtp
 IDLE_SECONDS = 5.0
 """How long an unused connection is trusted, without asking: the mails of one batch follow each other faster."""
 
+GO_ON = 354
+"""The reply after which the server may have the mail."""
+
 
 class _Cuttable(smtplib.SMTP):
     """Known to its backend before it connects; once that was cut, it says no further word."""
@@ -30,11 +33,20 @@ class _Cuttable(smtplib.SMTP):
         if self.backend.is_cut:
             self.close()
             raise smtplib.SMTPServerDisconnected("given up")
-        return super().getreply()
+        code, text = super().getreply()
+        if code == GO_ON:
+            self.backend.is_in_doubt = True
+        return code, text
 
     def data(self, msg: Any) -> tuple[int, bytes]:
-        self.backend.is_in_doubt = True
-        return super().data(msg)
+        """As smtplib's; but any reply of success is one, and a refusal before the body leaves no mail half begun."""
+        try:
+            code, text = super().data(msg)
+        except smtplib.SMTPDataError:
+            with suppress(OSError):
+                self.rset()
+            raise
+        return (250 if 200 <= code < 300 else code), text
 
 
 class _CuttableTLS(_Cuttable, smtplib.SMTP_SSL):

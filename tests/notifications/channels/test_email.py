@@ -297,6 +297,45 @@ def greet_slowly(server):
         return visitor.recv(100)
 
 
+@pytest.mark.parametrize("answer", ["200 taken", "251 ok", "299 whatever"])
+def test_any_reply_of_success_is_one(mailbox, answer):
+    mailbox.data = lambda mail: mailbox.received.append(mail) or answer
+
+    send()
+
+    assert len(mailbox.received) == 1
+
+
+@pytest.mark.parametrize("answer", ["taken", "354 go on and on"])
+def test_a_reply_that_makes_no_sense_leaves_it_uncertain(mailbox, answer):
+    mailbox.data = lambda mail: answer
+
+    with pytest.raises(Uncertain):
+        send()
+
+
+def test_a_server_that_refuses_the_body_before_it_came_takes_the_next_mail(settings, mailbox):
+    heard = []
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        settings.EMAIL_PORT = server.getsockname()[1]
+        pool.submit(refuse_bodies, server, heard)
+        with pytest.raises(PermanentFailure):
+            send()
+        smtp.hang_up()
+
+    assert heard == ["ehlo", "mail", "rcpt", "data", "rset"]
+
+
+def refuse_bodies(server, heard):
+    visitor, _ = server.accept()
+    with visitor, visitor.makefile("rb") as lines:
+        visitor.sendall(b"220 welcome\r\n")
+        for line in lines:
+            command = line.split()[0].decode().lower()
+            heard.append(command)
+            visitor.sendall(b"550 no body\r\n" if command == "data" else b"250 go on\r\n")
+
+
 def test_the_next_mail_goes_out_after_a_cut_connection(mailbox):
     mailbox.drop = True
     with pytest.raises(TemporaryFailure):
