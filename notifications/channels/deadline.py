@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+LEFT_BEHIND = "delivery"
+"""The name of the threads that calls are made in."""
+
 
 class DeadlineExceeded(Exception):
     """The call was still running when its time was over; what it did is unknown."""
@@ -15,8 +18,7 @@ def within(seconds: float, call: Callable[[], None], late: Callable[[], None] = 
     """Run `call` and return or raise as it does; after `seconds` give it up with DeadlineExceeded.
 
     The call runs in a thread of its own, which is left behind when given up: a daemon, so that it keeps no process
-    alive. It must not touch a database, whose connections belong to threads. When it succeeds there after all, the
-    thread calls `late`.
+    alive. When it succeeds there after all, the thread calls `late`, which closes the database connections it opens.
     """
     failures: list[Exception] = []
     ending = threading.Lock()
@@ -33,7 +35,7 @@ def within(seconds: float, call: Callable[[], None], late: Callable[[], None] = 
             if is_given_up and not failures:
                 late()
 
-    thread = threading.Thread(target=run, name="delivery", daemon=True)
+    thread = threading.Thread(target=run, name=LEFT_BEHIND, daemon=True)
     thread.start()
     thread.join(seconds)
     with ending:

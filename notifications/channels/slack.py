@@ -3,26 +3,32 @@
 import hashlib
 import logging
 import re
+import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
-from urllib.error import URLError
+from typing import Any
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext_noop
-from slack_sdk.webhook import WebhookClient
+from slack_sdk.webhook import WebhookClient, WebhookResponse
 
 from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Uncertain, Unsendable
-from notifications.channels.deadline import DeadlineExceeded, within
+from notifications.channels.deadline import LEFT_BEHIND, DeadlineExceeded, within
 from notifications.messages import Wording
 
 LONGEST_WAIT_SECONDS = 3600.0
 """A Retry-After beyond this is cut to it, so that one wrong answer cannot silence a channel for days."""
 BUSY_SECONDS = 30.0
 """How long to wait after a 429 that does not say."""
+MOST_READ = 1000
+MOST_LEFT_BEHIND = 16
+"""Posts that are listened to at most: what answers byte by byte never ends."""
 HEARD_SECONDS = 30
 """How long, for each network step, a post that was given up is listened to."""
 
@@ -33,6 +39,28 @@ _SLACK_WORD = re.compile("[a-z_]{1,60}")
 # The client logs the webhook's address and the post at DEBUG, and errors that are reported here anyway.
 _silent = logging.getLogger("notifications.slack_sdk")
 _silent.setLevel(logging.CRITICAL + 1)
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A webhook that sends us elsewhere is one that does not work: the page there would say 200 to anything."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class _Client(WebhookClient):
+    """Slack's own, which follows no redirect and reads no more of an answer than Slack's one word."""
+
+    def _perform_http_request_internal(self, url: str, req: Request) -> WebhookResponse:
+        proxies = [ProxyHandler({"http": self.proxy, "https": self.proxy})] if self.proxy else []
+        try:
+            answer = build_opener(_NoRedirect, *proxies).open(req, timeout=self.timeout)
+        except HTTPError as refusal:
+            answer = refusal
+        with answer:
+            charset = answer.headers.get_content_charset() or "utf-8"
+            body = answer.read(MOST_READ).decode(charset, "replace")
+            return WebhookResponse(url=url, status_code=answer.status, body=body, headers=dict(answer.headers.items()))
 
 
 def line(target: str) -> str:
@@ -49,7 +77,9 @@ def send(target: str, wording: Wording, late: Callable[[], None] = lambda: None)
     """
     if not _is_web_address(target):
         raise Unsendable(gettext_noop("The Slack webhook of the product is not a web address"))
-    client = WebhookClient(target, timeout=HEARD_SECONDS, logger=_silent, retry_handlers=[])
+    if sum(thread.name == LEFT_BEHIND for thread in threading.enumerate()) >= MOST_LEFT_BEHIND:
+        raise TemporaryFailure(gettext_noop("Slack cannot be reached"))
+    client = _Client(target, timeout=HEARD_SECONDS, logger=_silent, retry_handlers=[])
     answers: list[tuple[int, str, Mapping[str, str]]] = []
 
     def post() -> None:

@@ -147,6 +147,34 @@ def threads_of_posts():
     return [thread for thread in threading.enumerate() if thread.name == "delivery"]
 
 
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_webhook_that_sends_us_elsewhere_is_refused(webhook, status):
+    webhook.answers.append(Answer(status, "", {"Location": webhook.url}))
+
+    with pytest.raises(PermanentFailure):
+        send(webhook)
+
+    assert len(webhook.received) == 1
+
+
+def test_an_answer_of_any_length_is_read_as_far_as_it_says_something(webhook):
+    webhook.answer = Answer(500, "x" * 10_000_000)
+
+    with pytest.raises(TemporaryFailure) as failure:
+        send(webhook)
+
+    assert failure.value.detail == "500"
+
+
+def test_no_further_post_is_begun_while_many_are_still_listened_to(webhook, monkeypatch):
+    monkeypatch.setattr(slack, "MOST_LEFT_BEHIND", 0)
+
+    with pytest.raises(TemporaryFailure, match="cannot be reached"):
+        send(webhook)
+
+    assert webhook.received == []
+
+
 def test_an_answer_that_cannot_be_read_leaves_it_uncertain(webhook):
     webhook.answer = Answer(200, "ok", {"Content-Type": "text/plain; charset=no-such-code"})
 
