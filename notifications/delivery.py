@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.utils.translation import gettext_noop
 
 from notifications.channels import PermanentFailure, TemporaryFailure, Uncertain, Unsendable, email, slack
@@ -87,6 +88,16 @@ def write_down_sent() -> None:
                 raise
 
 
+def _write_down_late(claim: Claim) -> None:
+    """The same from a thread that was left behind, at once: the notice may soon be another process's."""
+    try:
+        Delivery.objects.settle_sent(claim)
+    except (DatabaseError, InterfaceError):
+        _sent.append(claim)
+    finally:
+        connections.close_all()
+
+
 def uncertain_pause(tries: int) -> float:
     """Seconds before a notice is sent again whose last so many tries left it uncertain whether it arrived."""
     return min(LONGEST_PAUSE_SECONDS, settings.UNCERTAIN_PAUSE_SECONDS * 2.0 ** (tries - 1))
@@ -129,11 +140,16 @@ def _deliver(notice: Notice, skipped: list[Notice], *, is_last: bool) -> None:
 
 
 def _leave_to_others(notice: Notice) -> None:
-    """Nothing to do for a notice that is done; RetryLater for one that is being sent, or not due yet."""
-    seconds = Delivery.objects.seconds_until_free(notice)
-    if seconds is not None:
-        reason = f"{notice.channel} to {notice.recipient} is in flight or not due"
-        raise RetryLater(reason, seconds=seconds, counted=False)
+    """Nothing to do for a notice that is done; RetryLater for one that is being sent or not due, Rejected if given up.
+
+    Each time anew: its process may have died before the event was a dead letter, or others were still to be told.
+    """
+    held = Delivery.objects.held(notice)
+    if held is None:
+        return
+    if held.is_given_up:
+        raise Rejected(f"{notice.channel} to {notice.recipient} given up: {held.reason}")
+    raise RetryLater(f"{notice.channel} to {notice.recipient} is in flight or not due", held.seconds, counted=False)
 
 
 @dataclass(frozen=True)
@@ -154,7 +170,7 @@ class _Attempt:
             self._send(admission)
 
     def _wait(self, admission: Admission) -> None:
-        if self.claim.is_old:
+        if self.claim.is_old and not admission.is_slot:
             self._give_up(TemporaryFailure(WAITS))
         Delivery.objects.postpone(self.claim, PACED if admission.is_slot else WAITS, admission)
         raise RetryLater(f"{self} waits", seconds=admission.seconds, counted=False)
@@ -164,7 +180,7 @@ class _Attempt:
             if self.notice.channel == Channel.EMAIL:
                 email.send(self.notice.target, self.notice.name, self.notice.wording, self.claim.message_id)
             else:
-                slack.send(self.notice.target, self.notice.wording, late=lambda: _sent.append(self.claim))
+                slack.send(self.notice.target, self.notice.wording, late=partial(_write_down_late, self.claim))
         except PermanentFailure as failure:
             logger.warning("%s failed for good: %s", self, failure)
             Delivery.objects.settle_failed(self.claim, failure.reason, failure.detail)

@@ -158,7 +158,6 @@ def _mails(
         Notice(
             event_key=message.key,
             event_type=message.type,
-            event_at=message.created_at,
             ticket_id=message.payload.get("ticket_id"),
             channel=Channel.EMAIL,
             recipient=f"user:{user.id}",
@@ -191,7 +190,6 @@ def _post(message: Message, ticket: TicketAudience, seen: Circumstances) -> Noti
     return Notice(
         event_key=message.key,
         event_type=message.type,
-        event_at=message.created_at,
         ticket_id=ticket.ticket_id,
         channel=Channel.SLACK,
         recipient=f"product:{ticket.product_id}",

@@ -2,7 +2,6 @@
 
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -29,4 +28,3 @@ class Notice:
     name: str = ""  # the display name beside a mail address
     target: str = field(default="", repr=False)  # where it goes; a secret for Slack
     skip: str = ""  # why this recipient is not told: a msgid
-    event_at: datetime | None = None  # when the event was published, or published again

@@ -7,7 +7,8 @@ between the two has done more than is written down; the next one goes on with wh
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 from django_q.models import Schedule
 
+from notifications.models import Delivery
 from operations import ways
 from operations.dead_letters import GroupKey
 from operations.models import FAILED_AGAIN, NOT_TAKEN, TASK, WAITS_AGAIN, Kind, OperatorAction, State
@@ -111,7 +113,14 @@ def _step(action: OperatorAction) -> Step:
 
 
 def _replay_letter(action: OperatorAction) -> Step:
-    return _once(oversight.replay_dead_letter(int(action.target["id"])) is not None, SENT_AGAIN)
+    letter = int(action.target["id"])
+    _reopen(oversight.keys_of([letter]))
+    return _once(oversight.replay_dead_letter(letter) is not None, SENT_AGAIN)
+
+
+def _reopen(keys: Collection[uuid.UUID]) -> None:
+    """Before their letters are sent again: who was given up is told after all. Twice is once."""
+    Delivery.objects.reopen(keys)
 
 
 def _purge_letter(action: OperatorAction) -> Step:
@@ -142,12 +151,15 @@ def _replay_group(action: OperatorAction) -> Step:
         return _look_after_probe(action, group)
     if oversight.last_dead_letter(group.as_dict()) > action.up_to:
         return Step(State.STOPPED, 0, FAILS_STILL)
-    return _batch(action, oversight.replay_dead_letters(group.as_dict(), action.up_to, BATCH), SENT_AGAIN)
+    letters = oversight.oldest_dead_letters(group.as_dict(), action.up_to, BATCH)
+    _reopen(oversight.keys_of(letters))
+    return _batch(action, oversight.replay_dead_letters(letters), SENT_AGAIN)
 
 
 def _send_probe(action: OperatorAction, group: GroupKey) -> Step:
-    oldest = oversight.oldest_dead_letter(group.as_dict(), action.up_to)
-    sent = oversight.replay_dead_letter(oldest) if oldest else None
+    oldest = oversight.oldest_dead_letters(group.as_dict(), action.up_to, 1)
+    _reopen(oversight.keys_of(oldest))
+    sent = oversight.replay_dead_letter(oldest[0]) if oldest else None
     if sent is None:
         return Step(State.DONE, 0, NOTHING_LEFT)
     action.probe = {"event_id": sent[0], "txid": sent[1]}

@@ -59,6 +59,15 @@ class Claim:
         return self.slot_at is not None and self.slot_at > self.claimed_at - _lease()
 
 
+@dataclass(frozen=True)
+class Held:
+    """A notice that is not free: given up, until an operator replays its event, or busy for so many seconds."""
+
+    is_given_up: bool
+    reason: str
+    seconds: float
+
+
 _BEGUN = {
     "event_key": "uuid",
     "event_type": "text",
@@ -70,7 +79,6 @@ _BEGUN = {
     "attempts": "int",
     "reason": "text",
     "message_id": "text",
-    "event_at": "timestamptz",
 }
 """The columns of a row that is begun, and their types."""
 
@@ -86,11 +94,10 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def claim(self, notice: Notice, message_id: str, line: str, beside: Iterable[Notice] = ()) -> Claim | None:
         """Take the notice for sending over `line`; None when it is done, not due or in another's hands.
 
-        A claim whose lease is over belongs to a sender that died: it may be taken again. What was given up is tried
-        once more when its event was published again, as by an operator. `beside` are notices about the same event to be
-        skipped. The commit does not wait for the disk: a crash of the server may take the rows back while the claim is
-        held. Whoever holds it then writes its end all the same, what is merely to be tried again is claimed as new, and
-        the commit of an end brings what was skipped to the disk.
+        A claim whose lease is over belongs to a sender that died: it may be taken again. `beside` are notices about the
+        same event to be skipped. The commit does not wait for the disk: a crash of the server may take the rows back
+        while the claim is held. Whoever holds it then writes its end all the same, what is merely to be tried again is
+        claimed as new, and the commit of an end brings what was skipped to the disk.
         """
         claimed = _row(notice) | {"state": State.SENDING, "attempts": 1, "message_id": message_id}
         answers = self._upsert([*map(_row, beside), claimed], line=line, commit="off")
@@ -118,9 +125,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             on conflict (event_key, channel, recipient) do update
             set state = excluded.state, attempts = d.attempts + excluded.attempts, address = excluded.address,
                 reason = excluded.reason, detail = '', message_id = excluded.message_id,
-                event_at = excluded.event_at, claimed_at = excluded.claimed_at
-            where (d.state = 'pending' and coalesce(d.retry_at, '-infinity') <= statement_timestamp())
-               or (d.state = 'given_up' and d.event_at is distinct from excluded.event_at)
+                claimed_at = excluded.claimed_at
+            where (d.state = 'pending'
+                   and (excluded.state = 'skipped' or coalesce(d.retry_at, '-infinity') <= statement_timestamp()))
                or (d.state = 'sending' and d.claimed_at <= statement_timestamp() - %(lease)s)
             returning state, attempts, claimed_at, created_at, slot_at, uncertain_tries, {STATE}
         """
@@ -129,21 +136,26 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             cursor.execute(statement, values | {"commit": commit, "lease": _lease(), "line": line})
             return list(cursor.fetchall())
 
-    def seconds_until_free(self, notice: Notice) -> float | None:
-        """How long until an open notice may be claimed; None when it is done (sent, failed, or skipped)."""
+    def held(self, notice: Notice) -> Held | None:
+        """Why a notice cannot be claimed; None when it is done (sent, failed, or skipped)."""
         statement = """
-            select extract(epoch from case state
+            select state = 'given_up', reason, extract(epoch from case state
                 when 'pending' then coalesce(retry_at, statement_timestamp())
-                else claimed_at + %(lease)s
-            end - statement_timestamp())
+                when 'sending' then claimed_at + %(lease)s
+            end - statement_timestamp())::float8
             from notifications_delivery
             where event_key = %(event_key)s and channel = %(channel)s and recipient = %(recipient)s
-                and state in ('pending', 'sending')
+                and state in ('pending', 'sending', 'given_up')
         """
         with plans.cursor(self.db) as cursor:
             cursor.execute(statement, _identity(notice) | {"lease": _lease()})
             row = cursor.fetchone()
-        return None if row is None else max(0.0, float(row[0]))
+        return None if row is None else Held(row[0], row[1], max(0.0, row[2] or 0.0))
+
+    def reopen(self, event_keys: Iterable[uuid.UUID]) -> int:
+        """Let those be told after all who were given up: their time and their tries begin anew. How many."""
+        given_up = self.filter(event_key__in=list(event_keys), state=State.GIVEN_UP)
+        return given_up.update(state=State.PENDING, created_at=Now(), uncertain_tries=0, retry_at=None, slot_at=None)
 
     def settle_sent(self, claim: Claim) -> None:
         """Write that it went out. True whoever holds the claim by now, so it overrides every other state."""
@@ -179,7 +191,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         )
 
     def settle_given_up(self, claim: Claim, reason: str, detail: str) -> None:
-        """Write that the recipient was not told and nobody tries again, unless an operator replays the event."""
+        """Write that the recipient was not told and nobody tries again, unless an operator has the row reopened."""
         self._settle(claim, State.GIVEN_UP, reason, detail)
 
     def give_up(self, reason: str, detail: str = "") -> int:
@@ -207,7 +219,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
                 claimed_at = greatest(d.claimed_at, excluded.claimed_at)
             where (excluded.state = 'sent' and d.state <> 'sent')
                or (d.state = 'sending' and d.attempts = excluded.attempts and d.claimed_at = excluded.claimed_at)
-               or (d.state in ('pending', 'sending', 'given_up')
+               or (d.state in ('pending', 'sending')
                    and d.attempts < excluded.attempts and d.claimed_at < excluded.claimed_at)
         """
         values = _identity(claim.notice) | {
@@ -252,14 +264,7 @@ def _identity(notice: Notice) -> dict[str, Any]:
 
 def _row(notice: Notice) -> dict[str, Any]:
     """The columns of a row that is begun: of a skipped notice, unless they are overridden."""
-    begun = {
-        "reason": notice.skip,
-        "state": State.SKIPPED,
-        "attempts": 0,
-        "message_id": "",
-        "event_at": notice.event_at,
-    }
-    return _identity(notice) | begun
+    return _identity(notice) | {"reason": notice.skip, "state": State.SKIPPED, "attempts": 0, "message_id": ""}
 
 
 @cache
@@ -275,7 +280,6 @@ class Delivery(models.Model):
 
     event_key = models.UUIDField(_("event key"), default=uuid.uuid4)
     event_type = models.CharField(_("event type"), max_length=100)
-    event_at = models.DateTimeField(_("event published at"), null=True, blank=True)
     # Not a foreign key: this app learns about tickets from events alone, and the record outlives the ticket.
     ticket_id = models.BigIntegerField(_("ticket"), null=True, blank=True)
     channel = models.CharField(_("channel"), max_length=10, choices=Channel.choices)

@@ -157,13 +157,13 @@ def last_dead_letter(group: dict[str, str]) -> int:
     return int(query.value(sql, group) or 0)
 
 
-def oldest_dead_letter(group: dict[str, str], up_to: int) -> int:
-    """The id of the group's oldest letter, if that is `up_to` or less; else 0."""
+def oldest_dead_letters(group: dict[str, str], up_to: int, limit: int) -> list[int]:
+    """The ids of the group's oldest letters, up to `up_to`."""
     sql = f"""
         select dl_id from pgque.dead_letter where {_GROUP} and dl_id <= %(up_to)s
-        order by dl_queue_id, dl_consumer_id, {_TYPE}, {_CAUSE}, dl_id limit 1
+        order by dl_queue_id, dl_consumer_id, {_TYPE}, {_CAUSE}, dl_id limit %(limit)s
     """
-    return int(query.value(sql, {**group, "up_to": up_to}) or 0)
+    return [row["dl_id"] for row in query.rows(sql, {**group, "up_to": up_to, "limit": limit})]
 
 
 def dead_letters_of(group: dict[str, str], before: int, limit: int) -> list[dict[str, Any]]:
@@ -204,9 +204,18 @@ def keys_that_may_come_again() -> set[uuid.UUID]:
         select ev_extra1 as key from pgque.dead_letter where ev_extra1 is not null
         union select ev_extra1 from pgque.retry_queue where ev_extra1 is not null
     """
+    return _keys(query.rows(sql))
+
+
+def keys_of(letters: Sequence[int]) -> set[uuid.UUID]:
+    """The keys of these dead letters; one without is told by its number alone."""
+    return _keys(query.rows("select ev_extra1 as key from pgque.dead_letter where dl_id = any(%s)", [list(letters)]))
+
+
+def _keys(rows: list[dict[str, Any]]) -> set[uuid.UUID]:
     keys = set()
-    for row in query.rows(sql):
-        with suppress(ValueError):
+    for row in rows:
+        with suppress(ValueError, TypeError):
             keys.add(uuid.UUID(row["key"]))
     return keys
 
@@ -223,15 +232,14 @@ def replay_dead_letter(id: int) -> tuple[int, str] | None:
         return row
 
 
-def replay_dead_letters(group: dict[str, str], up_to: int, limit: int) -> int:
-    """Send the group's oldest letters again, in one transaction; how many. Those in other hands are left to them."""
-    sql = f"""
+def replay_dead_letters(ids: Sequence[int]) -> int:
+    """Send these letters again, in one transaction; how many. Those in other hands are left to them."""
+    sql = """
         select count(pgque.dlq_replay(dl_id)) from (
-            select dl_id from pgque.dead_letter where {_GROUP} and dl_id <= %(up_to)s
-            order by dl_queue_id, dl_consumer_id, {_TYPE}, {_CAUSE}, dl_id limit %(limit)s for update skip locked
+            select dl_id from pgque.dead_letter where dl_id = any(%s) order by dl_id for update skip locked
         ) locked
     """
-    return int(query.value(sql, {**group, "up_to": up_to, "limit": limit}))
+    return int(query.value(sql, [list(ids)]))
 
 
 def purge_dead_letter(id: int) -> int:

@@ -105,8 +105,6 @@ def claim_taken_back(settings, earlier):
     first = claim()
     if earlier == State.PENDING:
         Delivery.objects.settle_pending(first, "busy", "", None)
-    if earlier == State.GIVEN_UP:
-        Delivery.objects.settle_given_up(first, "too old", "")
     age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
     before = Delivery.objects.values().get()
     lost = claim()
@@ -114,7 +112,7 @@ def claim_taken_back(settings, earlier):
     return lost
 
 
-@pytest.mark.parametrize("earlier", [State.PENDING, State.SENDING, State.GIVEN_UP])
+@pytest.mark.parametrize("earlier", [State.PENDING, State.SENDING])
 @pytest.mark.parametrize(
     ("settle", "words", "state"),
     [

@@ -135,6 +135,7 @@ def test_what_was_given_up_is_told_when_an_operator_replays_it(queue, workers, m
     mailbox.rcpt = lambda address: None
     pass_by(HOUR)
 
+    Delivery.objects.reopen(Delivery.objects.values_list("event_key", flat=True))
     replay(queue)
     work_for(workers, queue, 24 * HOUR)
 

@@ -1,9 +1,13 @@
 """Those who are not told: written down with the first who is, in one statement."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from notifications.delivery import deliver
 from notifications.models import Delivery, State
+from stega.pgque.message import RetryLater
 from tests.notifications.notices import mail_to
 
 pytestmark = pytest.mark.django_db
@@ -39,3 +43,14 @@ def test_those_beside_one_who_was_told_before_are_written_down(mailbox):
 
     assert len(mailbox.received) == 1
     assert states() == {"user:1": State.SENT, "user:2": State.SKIPPED}
+
+
+def test_who_is_skipped_while_a_try_is_due_later_waits_no_more(mailbox):
+    mailbox.rcpt = lambda address: "451 later"
+    with pytest.raises(RetryLater):
+        deliver([mail_to(1)])
+    Delivery.objects.update(retry_at=timezone.now() + timedelta(hours=1))
+
+    deliver([mail_to(1, skip="inactive")])
+
+    assert states() == {"user:1": State.SKIPPED}

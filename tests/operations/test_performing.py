@@ -8,6 +8,7 @@ from django.db import OperationalError, connections
 from django.utils import timezone
 
 from accounts.roles import Role
+from notifications.models import Delivery
 from operations import performing
 from operations.facts import actions
 from operations.facts.reading import read
@@ -426,3 +427,40 @@ def test_an_action_that_is_only_tried_stands_still_and_one_that_goes_on_or_is_ov
 
 def away(*args):
     raise OperationalError("connection refused")
+
+
+def given_up(keys):
+    """Rows of the ledger that say so, of letters' events and of one more."""
+    for key in [*keys, uuid.uuid4()]:
+        Delivery.objects.create(
+            event_key=key, event_type="ticket.welcome", channel="email", recipient="user:1", state="given_up"
+        )
+
+
+def reopened():
+    return set(Delivery.objects.filter(state="pending").values_list("event_key", flat=True))
+
+
+def test_who_was_given_up_is_told_after_all_when_the_letter_is_replayed(group, ask):
+    oldest, another = oversight.oldest_dead_letters(group, 2**62, 2)
+    given_up(oversight.keys_of([oldest, another]))
+    expected = oversight.keys_of([oldest])
+
+    perform(ask(Kind.REPLAY_LETTER, {"id": str(oldest)}))
+
+    assert reopened() == expected
+
+
+def test_who_was_given_up_is_told_after_all_when_the_group_is_replayed(group, ask, consume):
+    keys = oversight.keys_of(oversight.oldest_dead_letters(group, 2**62, 20))
+    given_up(keys)
+    action = ask(Kind.REPLAY_GROUP, group)
+
+    perform(action)
+    probed = reopened()
+    consume()
+    perform(action)
+    perform(action)
+
+    assert len(probed) == 1
+    assert reopened() == keys
