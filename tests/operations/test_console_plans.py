@@ -83,7 +83,9 @@ FILL = {
     """,
 }
 EMPTY = {
-    "default": "truncate notifications_delivery, stega_outboxentry, operations_sample, accounts_user cascade",
+    "default": """
+        truncate notifications_delivery, stega_outboxentry, operations_sample, django_session, accounts_user cascade
+    """,
     "jobs": "truncate django_q_task",
     "events": "delete from pgque.retry_queue",
 }
