@@ -85,6 +85,22 @@ _COUNT_JUMPS = """
   })).observe({type: "layout-shift", buffered: true});
 """
 
+_WAITING = """() => {
+  const places = nodes => nodes.map(node => JSON.stringify(node.getBoundingClientRect()));
+  const moved = [];
+  for (const frame of document.querySelectorAll("body, main, main > div, main > div > div")) {
+    for (const last of [...frame.children].slice(1).reverse()) {
+      const above = [...frame.children].slice(0, [...frame.children].indexOf(last))
+        .flatMap(each => [each, ...each.querySelectorAll("*")]);
+      const before = places(above);
+      last.remove();
+      const after = places(above);
+      moved.push(...above.filter((_, i) => before[i] !== after[i]).map(each => each.outerHTML.slice(0, 120)));
+    }
+  }
+  return moved.slice(0, 5);
+}"""
+
 _CONTROLS = {"button", "checkbox", "combobox", "link", "radio", "searchbox", "textbox", "listbox"}
 
 
@@ -120,6 +136,15 @@ def nameless(page: Page) -> list[str]:
 def focus(page: Page) -> dict[str, Any]:
     """Where the keyboard is, whether that is marked, and whether it is in sight."""
     found: dict[str, Any] = page.evaluate(_FOCUS)
+    return found
+
+
+def waiting(page: Page) -> list[str]:
+    """The first elements whose place depends on what comes after them, so that a page that comes slowly jumps.
+
+    Takes the page apart from its end: it is the last thing to ask of one.
+    """
+    found: list[str] = page.evaluate(_WAITING)
     return found
 
 

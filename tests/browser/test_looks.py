@@ -46,6 +46,7 @@ def look(visit):
             "faint": looks.faint(page),
             "nameless": looks.nameless(page),
             "jumps": looks.jumps(page),
+            "waiting": looks.waiting(page),
         }
         return {kind: each for kind, each in found.items() if each}
 
