@@ -1,10 +1,15 @@
 """Limits on the whole of a slow call, which a socket's time-out (per read) does not give."""
 
+import logging
 import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from stega.wording.text import trace
+
+logger = logging.getLogger(__name__)
 
 LEFT_BEHIND = "delivery"
 """The name of the threads that calls are made in."""
@@ -100,9 +105,17 @@ class _Watchdog:
                 for call in [call for call in self._calls if call.due <= now]:
                     self._calls.discard(call)
                     call.is_cut = True
-                    call.cut()
+                    _cut(call)
                 self._wakes_at = min((call.due for call in self._calls), default=math.inf)
                 self._changed.wait(None if self._wakes_at == math.inf else self._wakes_at - now)
+
+
+def _cut(call: _Call) -> None:
+    """Whatever comes of it, the watchdog lives on: without it no call of this process would have an end."""
+    try:
+        call.cut()
+    except Exception as failure:
+        logger.error("What took too long could not be cut\n%s", trace(failure))
 
 
 _watchdog = _Watchdog()

@@ -65,6 +65,21 @@ def test_calls_that_follow_each_other_are_cut_each_when_its_own_time_is_over():
     assert [call.is_set() for call in calls] == [False, True, True]
 
 
+def test_a_cut_that_fails_leaves_later_calls_their_end(caplog):
+    failed, cut = threading.Event(), threading.Event()
+
+    def fail():
+        failed.set()
+        raise BrokenPipeError("already gone")
+
+    with cut_after(0.05, fail):
+        wait_for(failed)
+    with pytest.raises(DeadlineExceeded), cut_after(0.05, cut.set):
+        read_until(cut)
+
+    assert "could not be cut" in caplog.text
+
+
 def test_a_call_that_was_over_in_time_is_never_cut():
     cut, later = threading.Event(), threading.Event()
     with cut_after(0.05, cut.set):
