@@ -1,9 +1,18 @@
 import uuid
 from typing import Any
 
+from django.contrib.sessions.models import Session
+from django.db.models.functions import Now
+
 from accounts.models import User
+from stega.database import pruning
 from stega.pgque.publishing import event_key as key_of
 from stega.pgque.publishing import publish
+
+
+def prune_sessions() -> dict[str, int]:
+    """Delete the sessions that are over; run by a schedule each hour. Who signs out takes theirs along."""
+    return {"pruned": pruning.delete(Session.objects.filter(expire_date__lt=Now()), "expire_date")}
 
 
 def send_welcome_notification(user_id: int, *, event_key: uuid.UUID | None = None) -> dict[str, Any]:

@@ -66,12 +66,13 @@ class Step:
 
 
 def perform(action_id: int, *, seconds: float | None = None) -> dict[str, Any]:
-    """Work on the action until it is over, waits, or `seconds` have passed; then another task goes on with it.
+    """Work on the action until it is over, waits, or TASK_STEP_SECONDS (or `seconds`) have passed; then another task
+    goes on with it.
 
     One worker at a time: the claim is a lease on the database's clock. An outage of a database raises, and so does an
     action in another's hands (outbox.InTurn), for they may be dead: the task comes again.
     """
-    seconds = settings.Q_CLUSTER["timeout"] / 2 if seconds is None else seconds
+    seconds = settings.TASK_STEP_SECONDS if seconds is None else seconds
     action = OperatorAction.objects.claim(action_id, timedelta(seconds=settings.Q_CLUSTER["timeout"]))
     if action is None:
         if OperatorAction.objects.open().filter(pk=action_id).exists():

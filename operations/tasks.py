@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 from operations import performing, sampling
 from operations.models import Sample
+from stega.database import pruning
 
 
 def perform_operator_action(action_id: int, *, event_key: uuid.UUID) -> dict[str, Any]:
@@ -23,6 +24,6 @@ def take_samples() -> dict[str, int]:
 
 
 def prune_samples(days: int = 7) -> dict[str, int]:
-    """Delete the samples of more than `days` ago; run by a schedule each night. The record of actions is kept."""
-    pruned, _ = Sample.objects.filter(at__lt=Now() - timedelta(days=days)).delete()
-    return {"pruned": pruned}
+    """Delete the samples of more than `days` ago; run by a schedule each hour. The record of actions is kept."""
+    old = Sample.objects.filter(at__lt=Now() - timedelta(days=days))
+    return {"pruned": pruning.delete(old, "at")}

@@ -25,7 +25,7 @@ from django_q.tasks import async_task  # noqa: TID251 - the one place that may
 
 from stega import logs
 from stega.bounded import BoundedCaller
-from stega.database import patience
+from stega.database import patience, pruning
 from stega.database.outages import is_outage
 from stega.models import OutboxEntry
 from stega.wording.text import clean, told, trace
@@ -177,9 +177,9 @@ def _perform_each(keys: Sequence[str]) -> dict[str, Any]:
 
 
 def prune(days: int = 30) -> dict[str, int]:
-    """Delete entries done or let be more than `days` ago; run by a schedule each day. Open and given-up ones stay."""
-    pruned, _ = OutboxEntry.objects.filter(done_at__lt=Now() - timedelta(days=days)).delete()
-    return {"pruned": pruned}
+    """Delete entries done or let be more than `days` ago; run by a schedule each hour. Open and given-up ones stay."""
+    over = OutboxEntry.objects.filter(done_at__lt=Now() - timedelta(days=days))
+    return {"pruned": pruning.delete(over, "done_at")}
 
 
 def _enqueue_tasks(task: str, keys: Sequence[uuid.UUID], page: int | None = None) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 from django.db.models.functions import Now
 from django_q.models import Task
 
+from stega.database import pruning
+
 
 def prune(days: int = 14) -> dict[str, Any]:
-    """Delete results more than `days` old; run by a schedule each night.
+    """Delete results more than `days` old; run by a schedule each hour.
 
     Not by django-q2's own `save_limit`, which reads every result it keeps at every task.
     """
-    pruned, _ = Task.objects.filter(stopped__lt=Now() - timedelta(days=days)).delete()
-    return {"pruned": pruned}
+    old = Task.objects.filter(stopped__lt=Now() - timedelta(days=days))
+    return {"pruned": pruning.delete(old, "stopped")}

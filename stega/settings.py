@@ -181,6 +181,7 @@ Q_CLUSTER: dict[str, Any] = {
     "bulk": 10,
     "save_limit": 0,  # keep every result: stega.results.prune deletes the old ones
 }
+TASK_STEP_SECONDS = Q_CLUSTER["timeout"] / 2  # then a task with more to do leaves the rest to another
 
 # Event log
 PGQUE_QUEUE = "stega.notifications"

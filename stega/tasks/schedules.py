@@ -11,7 +11,7 @@ from stega.database.routers import home
 from stega.installation.preparation import require_prepared
 
 EACH_MINUTE = {"schedule_type": Schedule.MINUTES, "minutes": 1, "cron": None}
-EACH_NIGHT = {"schedule_type": Schedule.CRON, "minutes": None, "cron": "30 3 * * *"}
+EACH_HOUR = {"schedule_type": Schedule.CRON, "minutes": None, "cron": "30 * * * *"}
 
 SCHEDULES: dict[str, dict[str, Any]] = {
     gettext_noop("outbox sweep"): {"func": "stega.outbox.sweep", **EACH_MINUTE},
@@ -24,10 +24,11 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     },
     gettext_noop("operator actions"): {"func": "operations.tasks.resume_operator_actions", **EACH_MINUTE},
     gettext_noop("chart samples"): {"func": "operations.tasks.take_samples", **EACH_MINUTE},
-    gettext_noop("outbox pruning"): {"func": "stega.outbox.prune", **EACH_NIGHT},
-    gettext_noop("result pruning"): {"func": "stega.results.prune", **EACH_NIGHT},
-    gettext_noop("ledger pruning"): {"func": "notifications.tasks.prune_ledger", **EACH_NIGHT},
-    gettext_noop("sample pruning"): {"func": "operations.tasks.prune_samples", **EACH_NIGHT},
+    gettext_noop("outbox pruning"): {"func": "stega.outbox.prune", **EACH_HOUR},
+    gettext_noop("result pruning"): {"func": "stega.results.prune", **EACH_HOUR},
+    gettext_noop("ledger pruning"): {"func": "notifications.tasks.prune_ledger", **EACH_HOUR},
+    gettext_noop("session pruning"): {"func": "accounts.tasks.prune_sessions", **EACH_HOUR},
+    gettext_noop("sample pruning"): {"func": "operations.tasks.prune_samples", **EACH_HOUR},
 }
 """By name; the console shows the name in the language of its reader."""
 

@@ -1,6 +1,9 @@
 import uuid
+from datetime import timedelta
 
 import pytest
+from django.contrib.sessions.models import Session
+from django.utils import timezone
 
 from accounts import tasks
 from stega.pgque.publishing import event_key
@@ -33,3 +36,11 @@ def test_a_welcome_asked_for_by_hand_has_the_same_key_each_time(published, custo
 def test_a_user_who_is_gone_is_skipped(published):
     assert tasks.send_welcome_notification(4711) == {"skipped": "user not found"}
     assert published == []
+
+
+def test_sessions_that_are_over_are_deleted():
+    for name, hours in {"over": -1, "open": 1}.items():
+        Session.objects.create(session_key=name, session_data="", expire_date=timezone.now() + timedelta(hours=hours))
+
+    assert tasks.prune_sessions() == {"pruned": 1}
+    assert [session.session_key for session in Session.objects.all()] == ["open"]

@@ -113,3 +113,15 @@ def test_the_clock_of_the_process_closes_and_deletes_nothing(state, monkeypatch)
 
     assert prune_ledger() == {"closed": 0, "pruned": 0}
     assert Delivery.objects.get(pk=kept.pk).state == state
+
+
+def test_more_than_a_piece_goes_in_one_run_past_what_stays(monkeypatch):
+    monkeypatch.setattr("stega.database.pruning.PIECE", 2)
+    kept = [delivery(State.SENT, days=400 - number) for number in range(3)]
+    for number in range(4):
+        delivery(State.SENT, days=200 - number)
+        delivery(State.PENDING, days=100 - number)
+    monkeypatch.setattr("stega.pgque.oversight.keys_that_may_come_again", lambda: {each.event_key for each in kept})
+
+    assert prune_ledger() == {"closed": 4, "pruned": 4}
+    assert set(Delivery.objects.exclude(state=State.GIVEN_UP)) == set(kept)
