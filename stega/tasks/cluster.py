@@ -99,9 +99,9 @@ def _end_with_parent() -> None:
 def bound_task_waits() -> None:
     """Let the server of `events` end a wait sooner than a task's patience does: others want the worker, too.
 
-    What tasks ask of `events` is short; on the others a whole run may be one statement, such as a pruning, and they may
-    be behind a pooler, which refuses such settings. A step of an operator's action begins within half of the time-out.
-    And every server ends what a worker left behind that gave up, or was cut.
+    What tasks ask of `events` is short; on the others a whole run may be one statement, such as a week's report, and
+    they may be behind a pooler, which refuses such settings. A step of an operator's action begins within half of the
+    time-out. And every server ends what a worker left behind that gave up, or was cut.
     """
     longest = settings.Q_CLUSTER["timeout"]
     DatabaseWrapper.statement_seconds = patience.server_limit_of_tasks()
