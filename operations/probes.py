@@ -153,7 +153,6 @@ class _Shared:
     def latest(self) -> dict[str, Reading[Any]]:
         with self._lock:
             if time.monotonic() >= self._until or not settings.FACTS_SECONDS:
-                databases.known_migrations()
                 questions: dict[str, Question[Any]] = {alias: databases.question(alias) for alias in ALIASES}
                 self._told = read_all(questions | {"queues": queues.question()})
                 self._until = time.monotonic() + SHARED_SECONDS

@@ -10,7 +10,9 @@ class StegaConfig(AppConfig):
 
     def ready(self) -> None:
         from stega import checks, logs  # noqa: F401 - registers the system checks
+        from stega.installation import agreement
 
         if settings.STEGA_LOG_FORMAT == "json":
             logging.captureWarnings(True)
         logs.tell_crashes(settings.STEGA_LOG_FORMAT)
+        agreement.watch()

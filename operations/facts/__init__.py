@@ -35,7 +35,6 @@ class Facts:
 
 def gather(seconds: float | None = None) -> Facts:
     """Everything, within `seconds`, FACTS_SECONDS unless given."""
-    databases.known_migrations()  # from disk once: not at the expense of the databases' time
     questions: dict[str, Question[object]] = {alias: databases.question(alias) for alias in ALIASES}
     sources = {
         module.__name__.rpartition(".")[2]: module for module in (queues, tickers, tasks, outbox, ledger, actions)

@@ -2,18 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import partial
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
-from django.db.migrations.loader import MigrationLoader
-from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from operations.facts.reading import Question
 from stega.database.pooling import is_pooled
-from stega.database.routers import home
+from stega.installation import agreement
 from stega.pgque import bootstrap, client
 from stega.pgque.query import ALIAS
 
@@ -117,20 +115,7 @@ def _oldest_transaction(alias: str) -> Transaction | None:
 
 
 def _pending(alias: str) -> tuple[str, ...]:
-    """The migrations of the alias's own apps that this code has and the database has not."""
-    if alias == ALIAS:
-        return ()
-    applied = MigrationRecorder(connections[alias]).applied_migrations()
-    return tuple(
-        f"{app}.{name}" for app, name in known_migrations() if home(app) == alias and (app, name) not in applied
-    )
-
-
-@cache
-def known_migrations() -> tuple[tuple[str, str], ...]:
-    """App and name of every migration of this code."""
-    loader = MigrationLoader(None)
-    return tuple(sorted(set(loader.graph.nodes)))
+    return () if alias == ALIAS else agreement.pending(alias)
 
 
 def _engine() -> Engine:

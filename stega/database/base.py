@@ -5,14 +5,21 @@ import logging
 import psycopg
 from django.conf import settings
 from django.db.backends.postgresql import base
+from django.utils.functional import cached_property
 
-from stega.database import driver, plans, vanishing
+from stega.database import driver, mismatch, plans, vanishing
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
     Database = driver.Database  # type: ignore[assignment]  # a module in all but its type
     statement_seconds: float | None = None
     """After which the server ends a statement of this process's connections; None: never. Told at their beginning."""
+    is_beside = False
+    """Whether it is made to find out about an error of another connection."""
+
+    @cached_property
+    def wrap_database_errors(self) -> mismatch.ErrorWrapper:
+        return mismatch.ErrorWrapper(self)
 
     def init_connection_state(self) -> None:
         super().init_connection_state()

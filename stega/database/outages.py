@@ -13,7 +13,8 @@ LIMITS = "54"
 
 
 def is_outage(error: BaseException) -> bool:
-    """True for a lost connection, a server that is going, gone or at a loss, and a read-only period: try again later.
+    """True for a lost connection, a server that is going, gone or at a loss, a read-only period and a schema of
+    another version (mismatch.OtherSchema): try again later.
 
     False for mistakes, data errors among them: trying again would fail again.
     """

@@ -30,9 +30,18 @@ def is_built() -> bool:
 
 def engine_is_current() -> bool:
     """Whether what is installed is what settings.PGQUE_ENGINE asks for, as this checkout has it."""
-    if settings.PGQUE_ENGINE == "upstream":
-        return client.marked_script() == vendoring.checksum(install_script().encode())
-    return client.engine_version() == vendored_version()
+    return installed_engine() == wanted_engine()
+
+
+def installed_engine() -> str | None:
+    """What the database says of the engine that settings.PGQUE_ENGINE asks for; None when that one is not installed."""
+    return client.marked_script() if settings.PGQUE_ENGINE == "upstream" else client.engine_version()
+
+
+def wanted_engine() -> str:
+    """What it says of this checkout's: our own engine's version, or the checksum of upstream's script."""
+    is_upstream = settings.PGQUE_ENGINE == "upstream"
+    return vendoring.checksum(install_script().encode()) if is_upstream else vendored_version()
 
 
 def bootstrap(say: Callable[[str], object]) -> None:

@@ -8,6 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import InterfaceError, OperationalError, connections
 
 from stega import env, logs
+from stega.database.mismatch import OtherSchema
 
 VARIABLES = {"default": "DATABASE_URL", "jobs": "JOBS_DATABASE_URL", "events": "EVENTS_DATABASE_URL"}
 
@@ -19,6 +20,8 @@ def refusing_clearly(exit_code: int = 1) -> Iterator[None]:
         yield
     except ImproperlyConfigured as error:
         refuse(str(error), exit_code)
+    except OtherSchema as error:
+        refuse(words_of(error), exit_code)
     except (OperationalError, InterfaceError) as error:
         refuse(unreachable(error), exit_code)
 

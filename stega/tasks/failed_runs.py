@@ -10,6 +10,7 @@ from typing import Any
 from django_q import worker
 from django_q.signals import post_execute_in_worker
 
+from stega.database.mismatch import OtherSchema
 from stega.outbox import GivenUp
 from stega.wording.text import told, trace
 
@@ -24,7 +25,7 @@ class Reporter:
     def report(self) -> None:
         error = sys.exc_info()[1]
         self.is_over = isinstance(error, GivenUp)
-        if self.is_over:
+        if self.is_over or isinstance(error, OtherSchema):
             self.last = str(error)
             return
         self.last = f"{told(error)}\n{trace(error)}" if error else ""

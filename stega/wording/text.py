@@ -5,6 +5,8 @@ import traceback
 import unicodedata
 from pathlib import Path
 
+from stega.database.mismatch import OtherSchema
+
 ROOT = Path(__file__).resolve().parents[2]
 
 _UNSEEN = {"Cc", "Cf", "Cn", "Cs", "Zl", "Zp", "Zs"}
@@ -44,8 +46,10 @@ def clean(text: str, limit: int) -> str:
 def told(error: BaseException) -> str:
     """What the error is and where it came about, without its words: they may quote what a stranger wrote.
 
-    Of what the event log refuses, its own words: they name queues and numbers alone.
+    Of what the event log refuses, its own words: they name queues and numbers alone. So of a schema of another version.
     """
+    if isinstance(error, OtherSchema):
+        return clean(str(error), 500)
     diagnosis = getattr(error.__cause__ or error, "diag", None)
     if diagnosis and diagnosis.sqlstate == "P0001":
         return clean(diagnosis.message_primary, 500)

@@ -2,6 +2,7 @@ from typing import Any
 
 from django.core.management.commands.migrate import Command as Migrate
 
+from stega.database.mismatch import undoubted
 from stega.database.routers import HOME
 
 
@@ -10,6 +11,7 @@ class Command(Migrate):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["database"] in {"default", *HOME.values()}:
-            super().handle(*args, **options)
+            with undoubted():
+                super().handle(*args, **options)
         elif options["verbosity"]:
             self.stdout.write(f"Nothing of Django lives in {options['database']}.")

@@ -2,6 +2,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from stega.database.mismatch import undoubted
 from stega.pgque.bootstrap import bootstrap
 
 
@@ -12,4 +13,5 @@ class Command(BaseCommand):
     )
 
     def handle(self, **options: Any) -> None:
-        bootstrap(lambda line: self.stdout.write(f"pgque_bootstrap: {line}"))
+        with undoubted():
+            bootstrap(lambda line: self.stdout.write(f"pgque_bootstrap: {line}"))

@@ -42,6 +42,11 @@ def meet_a_read_only_server(*args, event_key):
     raise error
 
 
+def ask_for_a_column_that_is_not_there(*args, event_key):
+    with connections["default"].cursor() as cursor:
+        cursor.execute("select nope from stega_outboxentry")
+
+
 def publish(queue, *, event_key):
     return {"event": client.insert_event(queue, "ticket.welcome", {}, str(event_key))}
 
@@ -85,6 +90,7 @@ TASKS = {
         end_the_worker,
         lose_the_database,
         meet_a_read_only_server,
+        ask_for_a_column_that_is_not_there,
         publish,
         wait_in,
         count_products,

@@ -3,9 +3,11 @@
 import uuid
 
 import pytest
-from django.db import InternalError, OperationalError
+from django.db import InternalError, OperationalError, ProgrammingError
 
 from stega import outbox
+from stega.database import mismatch
+from stega.database.mismatch import OtherSchema
 from stega.models import OutboxEntry
 from tests.stega.outbox.tasks import performed
 
@@ -41,6 +43,31 @@ def test_an_outage_is_tried_again_without_end(entry, task):
 
     entry.refresh_from_db()
     assert (entry.attempts, entry.failed_at) == (0, None)
+
+
+def test_a_column_that_comes_with_a_migration_is_waited_for_without_end(entry, monkeypatch):
+    monkeypatch.setitem(mismatch.differences, "default", lambda: "the default database lacks migration x.0001_y")
+    OutboxEntry.objects.update(task="ask_for_a_column_that_is_not_there")
+
+    for _ in range(20):
+        with pytest.raises(OtherSchema):
+            outbox.perform(str(entry.key))
+
+    entry.refresh_from_db()
+    assert (entry.attempts, entry.failed_at) == (0, None)
+
+
+def test_a_column_that_is_not_there_is_a_fault_of_the_tasks_own_while_every_migration_is_applied(entry):
+    OutboxEntry.objects.update(task="ask_for_a_column_that_is_not_there")
+
+    for _ in range(4):
+        with pytest.raises(ProgrammingError):
+            outbox.perform(str(entry.key))
+    with pytest.raises(outbox.GivenUp, match="ProgrammingError 42703 at "):
+        outbox.perform(str(entry.key))
+
+    entry.refresh_from_db()
+    assert entry.failed_at
 
 
 def test_a_fault_of_the_tasks_own_is_given_up_after_five_runs_with_its_error(entry):

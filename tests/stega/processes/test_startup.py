@@ -4,6 +4,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError
 
+from stega.database.mismatch import OtherSchema
 from stega.processes import startup
 
 WORDS = 'connection to server at "127.0.0.1", port 9 failed: Connection refused'
@@ -28,6 +29,16 @@ def test_an_unreachable_database_is_named_with_its_variable(monkeypatch, capsys)
     assert said.count("\n") == 1
     assert "events database" in said
     assert "EVENTS_DATABASE_URL" in said
+
+
+def test_a_database_of_another_version_is_told_with_its_remedy_alone(capsys):
+    words = "the default database lacks migration stega.0004_x. Run: python manage.py migrate --database=default"
+
+    with pytest.raises(SystemExit) as end, startup.refusing_clearly():
+        raise OtherSchema(f"{words} (relation does not exist)")
+
+    assert end.value.code == 1
+    assert capsys.readouterr().err == f"stega: {words} (relation does not exist)\n"
 
 
 def test_any_other_error_is_left_alone():

@@ -12,6 +12,7 @@ from django_q.signals import post_execute_in_worker
 from django_q.worker import worker as work
 
 from accounts.models import User
+from stega.database.mismatch import OtherSchema
 from stega.outbox import GivenUp
 from stega.tasks.broker import Broker
 from stega.tasks.failed_runs import install
@@ -101,6 +102,14 @@ def test_only_a_task_that_was_given_up_does_not_come_again(run, broker, function
 
 def test_of_a_task_that_was_given_up_the_reason_is_kept(run):
     assert run(give_up)["result"] == "ValueError at here.py:7"
+
+
+def miss():
+    raise OtherSchema("the default database lacks migration x.0001_y. Run: migrate")
+
+
+def test_of_a_schema_of_another_version_what_to_do_is_told_alone(run):
+    assert run(miss)["result"] == "the default database lacks migration x.0001_y. Run: migrate"
 
 
 def test_a_result_is_left_as_it_is(run):

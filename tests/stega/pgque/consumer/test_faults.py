@@ -3,8 +3,10 @@
 import json
 
 import pytest
-from django.db import IntegrityError, ProgrammingError
+from django.db import IntegrityError, ProgrammingError, connections
 
+from stega.database import mismatch
+from stega.database.mismatch import OtherSchema
 from stega.pgque import client
 from stega.pgque.message import Rejected, RetryLater
 from tests.stega.pgque.consumer.recording import WELCOME, fail_with, send
@@ -66,6 +68,38 @@ def test_a_message_that_fails_by_a_fault_of_ours_ends_as_a_dead_letter(queue, co
 
     assert len(recorder.messages) == 5
     assert [reason.partition(" at ")[0] for reason in dead_letters(queue).values()] == ["ValueError"]
+
+
+def ask_for_a_column_that_is_not_there(message):
+    with connections["default"].cursor() as cursor:
+        cursor.execute("select nope from stega_outboxentry")
+
+
+def test_a_column_that_is_not_there_is_a_fault_of_ours_while_every_migration_is_applied(queue, consumer, recorder):
+    client.set_queue_config(queue, "max_retries", "2")
+    consumer.handlers = {"ticket.welcome": ask_for_a_column_that_is_not_there}
+    send(queue, 1)
+
+    count_deliveries(queue, consumer, recorder, 4)
+
+    assert [reason.partition(" at ")[0] for reason in dead_letters(queue).values()] == ["ProgrammingError 42703"]
+
+
+def test_a_column_that_comes_with_a_migration_is_waited_for_and_costs_no_attempt(
+    queue, consumer, recorder, monkeypatch
+):
+    monkeypatch.setitem(mismatch.differences, "default", lambda: "the default database lacks migration x.0001_y")
+    consumer.handlers = {"ticket.welcome": ask_for_a_column_that_is_not_there}
+    send(queue, 1)
+    for _ in range(5):
+        with pytest.raises(OtherSchema, match=r"lacks migration x\.0001_y"):
+            consumer.run(until_idle=True)
+
+    consumer.handlers = {"ticket.welcome": recorder}
+    consumer.run(until_idle=True)
+
+    assert [message.attempt for message in recorder.messages] == [1]
+    assert (dead_letters(queue), retries(queue)) == ({}, [])
 
 
 @pytest.mark.parametrize("allowed", [0, 2])
