@@ -2,6 +2,7 @@
 
 import math
 import uuid
+from datetime import timedelta
 
 import pytest
 from django.conf import settings as django_settings
@@ -12,6 +13,7 @@ from django.utils import timezone, translation
 from accounts.models import User
 from accounts.roles import Role
 from stega import outbox
+from stega.installation import agreement
 from stega.pgque import client
 from tests.factories import make_product, make_user
 from tests.support.scheduling import Scheduler
@@ -35,9 +37,6 @@ def django_db_setup(django_db_setup, django_db_blocker):
 
     with django_db_blocker.unblock():
         bootstrap(lambda line: None)
-        for alias in ("default", "jobs"):
-            with connections[alias].cursor() as cursor:  # else every fault of the first tests might be the migrations'
-                cursor.execute("update django_migrations set applied = applied - interval '1 hour'")
         with connections["default"].cursor() as cursor:  # Django empties the tables after a test by TRUNCATE
             cursor.execute("alter table operations_operatoraction disable trigger operations_keep_record")
 
@@ -58,6 +57,12 @@ def no_reader():
     """Nobody's language and time zone: a request of an earlier test leaves those of its user active."""
     translation.activate(django_settings.LANGUAGE_CODE)
     timezone.deactivate()
+
+
+@pytest.fixture(autouse=True)
+def settled_migrations(monkeypatch):
+    """A test's faults are its own from the first moment, though the tables are new."""
+    monkeypatch.setattr(agreement, "SETTLING", timedelta())
 
 
 @pytest.fixture(autouse=True)

@@ -1,16 +1,17 @@
-"""Processes of a new version on databases of the former one wait for the migrations, and nothing is lost meanwhile."""
+"""Processes on databases of another version wait, and nothing is lost meanwhile: new ones before, old ones after."""
 
 from collections import Counter
 from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
-from django.db import transaction
+from django.db import connections, transaction
 from django.utils import timezone
 
 from notifications.models import Delivery
 from stega import outbox
 from stega.models import OutboxEntry
+from stega.pgque import client
 from stega.pgque.publishing import event_key, publish
 from tests.factories import make_product, make_ticket, make_user
 from tests.processes.test_faults import PROCESSES
@@ -83,3 +84,63 @@ def test_workers_that_start_before_the_migrations_burn_nothing_and_tell_everybod
     assert consumer.output.count("python manage.py migrate --database=default") == 1
     assert "notification_worker goes on after" in consumer.output
     assert all(process.is_running() for process in processes.values())
+
+
+@pytest.fixture
+def lose_a_column(event_log):
+    """Take a column away that the ledger needs, as a newer version's migration would; `bring_back` is the contrary."""
+
+    def run(statement):
+        with connections["default"].cursor() as cursor:
+            cursor.execute(statement)
+
+    def bring_back():
+        run("alter table notifications_delivery rename column lost to uncertain_tries")
+        run("delete from django_migrations where name = '0099_newer'")
+
+    def lose_a_column(*, recorded):
+        run("alter table notifications_delivery rename column uncertain_tries to lost")
+        if recorded:
+            run("insert into django_migrations (app, name, applied) values ('notifications', '0099_newer', now())")
+        return bring_back
+
+    yield lose_a_column
+    run("delete from django_migrations where name = '0099_newer'")
+    with connections["default"].cursor() as cursor:
+        cursor.execute(
+            "select from pg_attribute where attrelid = 'notifications_delivery'::regclass and attname = 'lost'"
+        )
+        if cursor.rowcount:
+            bring_back()
+
+
+def test_a_worker_that_goes_on_after_a_newer_migration_waits_and_says_that_it_is_to_be_restarted(
+    start, mailbox, settings, customer, lose_a_column
+):
+    client.set_queue_config(settings.PGQUE_QUEUE, "max_retries", "0")
+    start("pgque_ticker")
+    worker = start("notification_worker", **QUICK)
+    bring_back = lose_a_column(recorded=True)
+
+    welcome([customer])
+    worker.wait_for("migration notifications.0099_newer, which this process does not know. Restart this process")
+    bring_back()
+
+    wait_until(lambda: mailbox.addresses() == [customer.email], timeout=30)
+    assert dead_letters(settings.PGQUE_QUEUE) == {}
+
+
+def test_a_column_that_is_missing_while_every_migration_is_applied_makes_a_dead_letter(
+    start, mailbox, settings, customer, lose_a_column
+):
+    client.set_queue_config(settings.PGQUE_QUEUE, "max_retries", "0")
+    start("pgque_ticker")
+    start("notification_worker", **QUICK)
+    lose_a_column(recorded=False)
+
+    welcome([customer])
+
+    wait_until(lambda: dead_letters(settings.PGQUE_QUEUE), timeout=60)
+    assert [reason.partition(" at ")[0] for reason in dead_letters(settings.PGQUE_QUEUE).values()] == [
+        "ProgrammingError 42703"
+    ]

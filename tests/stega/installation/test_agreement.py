@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from stega.installation import agreement
 from stega.installation.agreement import (
     Known,
     difference_of_engine,
@@ -43,7 +44,9 @@ ALL = dict.fromkeys(KNOWN.needed, LONG_AGO)
     ],
     ids=["all applied", "squashed ones and those of other apps too", "one is missing", "one is newer", "just applied"],
 )
-def test_recorded_migrations_tell_whether_the_schema_is_another(recorded, words):
+def test_recorded_migrations_tell_whether_the_schema_is_another(recorded, words, monkeypatch):
+    monkeypatch.setattr(agreement, "SETTLING", timedelta(seconds=10))
+
     assert difference_of_migrations("default", KNOWN, recorded, NOW) == words
 
 
