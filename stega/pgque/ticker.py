@@ -53,7 +53,8 @@ class Ticker(Process):
         self.idle_interval = max(idle_interval or settings.PGQUE_IDLE_TICK_SECONDS, self.interval)
         self.ticks = 0
         self._active_until = 0.0
-        self._leadership = Leadership("ticker")
+        patience = settings.TICKER_DEAD_SECONDS + self.idle_interval
+        self._leadership = Leadership("ticker", patience=patience)
         self._told: dict[str, str] = {}
         self._duties = [
             Duty("tick", self._tick, self._pace),

@@ -1,5 +1,7 @@
 """What is killed or away loses nothing, and tells at most the one in flight twice."""
 
+import os
+import signal
 import sys
 import uuid
 from collections import Counter
@@ -185,6 +187,17 @@ def test_a_ticker_takes_over_from_a_killed_one(start):
     first.kill()
 
     second.wait_for("ticker leads", timeout=2)
+
+
+def test_a_ticker_takes_over_from_a_frozen_one_which_stands_by_when_it_wakes(start):
+    first = start("pgque_ticker", saying="leads", TICKER_DEAD_SECONDS=1)
+    second = start("pgque_ticker", saying="stands by", TICKER_DEAD_SECONDS=1)
+
+    os.kill(first.pid, signal.SIGSTOP)
+    second.wait_for("ticker leads", timeout=10)
+    os.kill(first.pid, signal.SIGCONT)
+
+    first.wait_for("ticker stands by", timeout=10)
 
 
 def test_the_same_event_published_twice_is_told_once(start, mailbox, settings, people):
