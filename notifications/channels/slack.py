@@ -1,7 +1,7 @@
 """Posts to Slack through an incoming webhook, whose address is a secret: it appears in no log, error or ledger row."""
 
 import hashlib
-import logging
+import json
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -11,12 +11,11 @@ from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext_noop
-from slack_sdk.webhook import WebhookClient, WebhookResponse
 
 from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Uncertain, Unsendable
 from notifications.channels.deadline import LEFT_BEHIND, DeadlineExceeded, within
@@ -29,16 +28,16 @@ BUSY_SECONDS = 30.0
 MOST_READ = 1000
 MOST_LEFT_BEHIND = 16
 """Posts that are listened to at most: what answers byte by byte never ends."""
+HEADERS = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "Stega"}
+"""Some gatekeepers of webhooks refuse the name that Python's client goes by."""
 HEARD_SECONDS = 30
 """How long, for each network step, a post that was given up is listened to."""
 
 REFUSED = gettext_noop("Slack refused")
 UNCERTAIN = gettext_noop("Slack stopped answering: uncertain whether the post arrived")
 _SLACK_WORD = re.compile("[a-z_]{1,60}")
-
-# The client logs the webhook's address and the post at DEBUG, and errors that are reported here anyway.
-_silent = logging.getLogger("notifications.slack_sdk")
-_silent.setLevel(logging.CRITICAL + 1)
+_Answer = tuple[int, str, Mapping[str, str]]
+"""Status, body and headers."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -46,21 +45,6 @@ class _NoRedirect(HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         return None
-
-
-class _Client(WebhookClient):
-    """Slack's own, which follows no redirect and reads no more of an answer than Slack's one word."""
-
-    def _perform_http_request_internal(self, url: str, req: Request) -> WebhookResponse:
-        proxies = [ProxyHandler({"http": self.proxy, "https": self.proxy})] if self.proxy else []
-        try:
-            answer = build_opener(_NoRedirect, *proxies).open(req, timeout=self.timeout)
-        except HTTPError as refusal:
-            answer = refusal
-        with answer:
-            charset = answer.headers.get_content_charset() or "utf-8"
-            body = answer.read(MOST_READ).decode(charset, "replace")
-            return WebhookResponse(url=url, status_code=answer.status, body=body, headers=dict(answer.headers.items()))
 
 
 def line(target: str) -> str:
@@ -79,12 +63,10 @@ def send(target: str, wording: Wording, late: Callable[[], None] = lambda: None)
         raise Unsendable(gettext_noop("The Slack webhook of the product is not a web address"))
     if sum(thread.name == LEFT_BEHIND for thread in threading.enumerate()) >= MOST_LEFT_BEHIND:
         raise TemporaryFailure(gettext_noop("Slack cannot be reached"))
-    client = _Client(target, timeout=HEARD_SECONDS, logger=_silent, retry_handlers=[])
-    answers: list[tuple[int, str, Mapping[str, str]]] = []
+    answers: list[_Answer] = []
 
     def post() -> None:
-        answer = client.send(text=wording.text)
-        answers.append((answer.status_code, answer.body, answer.headers))
+        answers.append(_post(target, {"text": wording.text}))
 
     def taken() -> None:
         if _is_success(answers[0][0]):
@@ -99,6 +81,18 @@ def send(target: str, wording: Wording, late: Callable[[], None] = lambda: None)
     status, body, headers = answers[0]
     if not _is_success(status):
         raise classified(status, body, headers, timezone.now())
+
+
+def _post(target: str, message: Mapping[str, str]) -> _Answer:
+    """One request, through the proxy of the environment if there is one; no more is read than Slack's one word."""
+    request = Request(target, json.dumps(message).encode(), HEADERS)
+    try:
+        answer = build_opener(_NoRedirect).open(request, timeout=HEARD_SECONDS)
+    except HTTPError as refusal:
+        answer = refusal
+    with answer:
+        charset = answer.headers.get_content_charset() or "utf-8"
+        return answer.status, answer.read(MOST_READ).decode(charset, "replace"), answer.headers
 
 
 def _is_success(status: int) -> bool:

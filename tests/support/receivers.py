@@ -21,6 +21,7 @@ class Answer:
 
 class WebhookReceiver:
     """Listens on 127.0.0.1 while the context is open. `answers` are given in turn, then `answer` for ever.
+    `visitors` are the names that those who posted go by.
 
     `drop` cuts the connection after a post was taken, before the answer. Clearing `gate` makes it take a post and then
     say nothing until the gate is set.
@@ -28,6 +29,7 @@ class WebhookReceiver:
 
     def __init__(self) -> None:
         self.received: list[Any] = []
+        self.visitors: list[str | None] = []
         self.answers: deque[Answer] = deque()
         self.answer = Answer()
         self.drop = False
@@ -67,6 +69,7 @@ class WebhookReceiver:
 def _handler_for(receiver: WebhookReceiver) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            receiver.visitors.append(self.headers["User-Agent"])
             answer = receiver.take(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             if answer is None:
                 return

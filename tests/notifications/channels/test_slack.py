@@ -46,7 +46,6 @@ def test_a_refusal_is_permanent_and_a_busy_server_is_not(webhook, status, word, 
 
 
 def test_a_proxy_is_not_used_for_an_address_that_is_excepted(webhook, monkeypatch):
-    monkeypatch.setattr("urllib.request._opener", None)  # it reads the environment once in a process
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -54,6 +53,22 @@ def test_a_proxy_is_not_used_for_an_address_that_is_excepted(webhook, monkeypatc
     send(webhook)
 
     assert len(webhook.received) == 1
+
+
+def test_a_proxy_of_the_environment_carries_the_post(webhook, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", webhook.url.removesuffix("/services/T000/B000/verysecret"))
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+
+    slack.send("http://hooks.example/services/T000/B000/verysecret", Wording("", "hello"))
+
+    assert webhook.received == [{"text": "hello"}]
+
+
+def test_a_post_goes_by_the_name_of_stega(webhook):
+    send(webhook)
+
+    assert webhook.visitors == ["Stega"]
 
 
 def test_each_try_is_one_request(webhook):
