@@ -62,7 +62,7 @@ def test_trying_again_leaves_a_done_entry_alone(as_user, admin, entry):
 
 
 def test_nobody_tries_an_entry_again_without_a_record_of_it(as_user, admin, entry):
-    """That is the console's: see tests/operations/console/test_operating.py."""
+    """That is the console's: see tests/operations/console/operating."""
     OutboxEntry.objects.update(failed_at=timezone.now())
 
     as_user(admin).post(

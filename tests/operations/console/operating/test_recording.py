@@ -1,0 +1,127 @@
+import uuid
+
+import pytest
+from django.db import transaction
+from django.urls import reverse
+
+from operations import actions
+from operations.models import Kind, OperatorAction
+from operations.performing import perform
+from stega import outbox
+from stega.models import OutboxEntry
+from stega.pgque import client
+from stega.pgque.publishing import event_key
+from tests.operations.console.operating.asking import REASON, address, answer_to, confirm, each_kind
+from tests.support.event_log import tick
+from tests.support.together import at_once
+
+
+@each_kind
+def test_a_confirmed_action_is_recorded_with_its_outbox_entry(browser, operator, targets, kind):
+    target, count = targets[kind]
+
+    response = confirm(browser, address(kind, target))
+
+    action = OperatorAction.objects.get()
+    assert response["Location"] == reverse("operations:action", args=[action.pk])
+    assert (action.kind, action.actor, action.count, action.reason) == (kind, operator, count, REASON)
+    assert action.target == {name: str(value) for name, value in target.items()}
+    assert OutboxEntry.objects.filter(task="perform_operator_action", args=[action.pk]).count() == 1
+
+
+@each_kind
+def test_an_answer_sent_twice_asks_once(browser, targets, kind):
+    target, _count = targets[kind]
+    where = address(kind, target)
+    answer = answer_to(browser, where)
+
+    answers = [browser.post(where, answer) for _number in range(2)]
+
+    assert OperatorAction.objects.count() == 1
+    assert answers[0]["Location"] == answers[1]["Location"]
+
+
+def test_the_answer_to_another_question_is_not_taken_for_the_first_ones(browser, targets):
+    """Which sends the same key: a form may be filled in by a program, or by somebody who means harm."""
+    key = uuid.uuid4()
+    (letter, _), (schedule, _) = targets[Kind.PURGE_LETTER], targets[Kind.RUN_SCHEDULE]
+    other_schedule = {"name": "outbox pruning"}
+    asked = [(Kind.PURGE_LETTER, letter), (Kind.RUN_SCHEDULE, schedule), (Kind.RUN_SCHEDULE, other_schedule)]
+
+    for kind, target in asked * 2:
+        browser.post(address(kind, target), {"reason": REASON, "key": key})
+
+    recorded = OperatorAction.objects.order_by("pk").values_list("kind", "target")
+    assert list(recorded) == [(kind, {name: str(value) for name, value in target.items()}) for kind, target in asked]
+
+
+@each_kind
+def test_the_same_asked_by_two_operators_is_done_once(browser, as_user, admin, targets, kind):
+    target, _count = targets[kind]
+
+    confirm(browser, address(kind, target))
+    second = confirm(as_user(admin), address(kind, target))
+
+    assert second["Location"] == OperatorAction.objects.get().get_absolute_url()
+
+
+def test_two_replays_of_one_letter_at_the_same_moment_make_one_event(as_user, operator, admin, queue, letters):
+    """ST-132."""
+    where = address(Kind.REPLAY_LETTER, {"id": letters["bad"][0]})
+    asked = [(browser, answer_to(browser, where)) for browser in map(as_user, (operator, admin))]
+
+    at_once(lambda each: each[0].post(where, each[1]), asked)
+    for action in OperatorAction.objects.all():
+        perform(action.pk)
+
+    assert OperatorAction.objects.count() == 1
+    assert OperatorAction.objects.get().touched == 1
+    tick(queue)
+    batch = client.next_batch(queue, "notification_worker")
+    assert len(list(client.batch_events(batch, 10))) == 1
+
+
+def test_an_action_cannot_take_the_place_of_a_promise_to_come(browser, targets):
+    key = event_key("ticket.comment_added", 7)
+    target, _count = targets[Kind.RUN_SCHEDULE]
+    browser.post(address(Kind.RUN_SCHEDULE, target), {"reason": REASON, "key": key})
+
+    with transaction.atomic(using="default"):
+        is_promised = outbox.enqueue("send_welcome_notification", 1, key=key)
+
+    assert OperatorAction.objects.exists()
+    assert is_promised
+
+
+def test_an_action_that_the_outbox_does_not_take_is_not_recorded(browser, targets):
+    target, _count = targets[Kind.RUN_SCHEDULE]
+    key = uuid.uuid4()
+    own_key = actions.key_of(Kind.RUN_SCHEDULE, target, key)
+    OutboxEntry.objects.create(key=OperatorAction(key=own_key).promise_key(), task="x")
+
+    response = browser.post(address(Kind.RUN_SCHEDULE, target), {"reason": REASON, "key": key}, follow=True)
+
+    assert "Nothing has been done. Ask again." in response.content.decode()
+    assert not OperatorAction.objects.exists()
+
+
+SPELLINGS = {
+    "without dashes": lambda key: key.hex,
+    "upper case": lambda key: str(key).upper(),
+    "braces": "{{{}}}".format,
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_key_is_one_target_however_it_is_spelt(browser, as_user, admin, targets, spelling):
+    target, _count = targets[Kind.RETRY_ENTRY]
+    spelt = {"key": SPELLINGS[spelling](target["key"])}
+    asked = browser.get(address(Kind.RETRY_ENTRY, spelt))
+    confirm(browser, address(Kind.RETRY_ENTRY, spelt))
+
+    second = confirm(as_user(admin), address(Kind.RETRY_ENTRY, target))
+
+    action = OperatorAction.objects.get()
+    assert asked.status_code == 200
+    assert action.target == {"key": str(target["key"])}
+    assert second["Location"] == action.get_absolute_url()
