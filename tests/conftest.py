@@ -16,6 +16,7 @@ from stega import outbox
 from stega.installation import agreement
 from stega.pgque import client
 from tests.factories import make_product, make_user
+from tests.support import emptying
 from tests.support.scheduling import Scheduler
 from tickets.models import Product
 
@@ -37,8 +38,7 @@ def django_db_setup(django_db_setup, django_db_blocker):
 
     with django_db_blocker.unblock():
         bootstrap(lambda line: None)
-        with connections["default"].cursor() as cursor:  # Django empties the tables after a test by TRUNCATE
-            cursor.execute("alter table operations_operatoraction disable trigger operations_keep_record")
+    emptying.use()
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from operations import sampling
 from operations.models import Kind, Sample
 from stega.pgque import client, oversight
 from tests.factories import make_user
+from tests.support import emptying
 
 pytestmark = [
     pytest.mark.engine,
@@ -82,13 +83,6 @@ FILL = {
         analyze pgque.dead_letter, pgque.retry_queue;
     """,
 }
-EMPTY = {
-    "default": """
-        truncate notifications_delivery, stega_outboxentry, operations_sample, django_session, accounts_user cascade
-    """,
-    "jobs": "truncate django_q_task",
-    "events": "delete from pgque.retry_queue",
-}
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +100,10 @@ def browser(django_db_setup, django_db_blocker):
         browser = Client()
         browser.force_login(person)
         yield browser
-        for alias, sql in EMPTY.items():
-            with connections[alias].cursor() as cursor:
-                cursor.execute(sql)
+        for alias in ("default", "jobs"):
+            emptying.empty(alias)
         with connections["events"].cursor() as cursor:
+            cursor.execute("delete from pgque.retry_queue")
             cursor.execute("select pgque.drop_queue(%s, true)", [QUEUE])
 
 

@@ -74,15 +74,8 @@ def test_what_is_sent_is_not_counted_as_done(kind, outcome, told):
     assert action.rows_text == f"1 {told}"
 
 
-@pytest.fixture
-def kept_record():
-    """As everywhere but in the test database, which the other tests have to empty."""
-    with connection.cursor() as cursor:
-        cursor.execute("alter table operations_operatoraction enable trigger operations_keep_record")
-
-
 @pytest.mark.parametrize("statement", ["truncate operations_operatoraction", "truncate accounts_user cascade"])
-def test_the_record_cannot_be_emptied(kept_record, action, statement):
+def test_the_record_cannot_be_emptied(action, statement):
     with connection.cursor() as cursor:
         cursor.execute("set constraints all immediate")
         with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():

@@ -109,5 +109,6 @@ by_alias = {
 app, jobs, events = by_alias["default"], by_alias["jobs"], by_alias["events"]
 
 os.environ["STEGA_DEBUG"] = "1"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each of the many processes would compile the project anew
 for _alias, _server in by_alias.items():
     os.environ[VARIABLES[_alias]] = _server.url(DATABASES[_alias])
