@@ -62,8 +62,8 @@ def env(event_log, mailbox, tmp_path):
         SLACK_TIMEOUT_SECONDS=1,
         DELIVERY_LEASE_SECONDS=4,
         UNCERTAIN_PAUSE_SECONDS=1,
-        TASK_TIMEOUT_SECONDS=5,
-        TASK_RETRY_SECONDS=6,
+        TASK_TIMEOUT_SECONDS=3,
+        TASK_RETRY_SECONDS=4,
         TASK_WORKERS=1,
         SCHEDULER_SECONDS=1,
     )

@@ -123,7 +123,7 @@ class Stega(Site):
             return is_so(last)
 
         try:
-            wait_until(look, timeout=PATIENCE)
+            wait_until(look, timeout=PATIENCE, interval=0.2)
         except AssertionError as error:
             raise AssertionError(f"after {PATIENCE} s they say {last}") from error
 

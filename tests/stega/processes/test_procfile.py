@@ -128,7 +128,8 @@ def is_alive(pid):
 def test_a_process_may_finish_its_work_after_sigterm(make_runner):
     output = Output(lambda line: runner.stop() if "ready" in line else None)
     runner = make_runner(output)
-    code = 'import signal; signal.signal(signal.SIGTERM, lambda *_: print("finished")); print("ready"); signal.pause()'
+    finish = 'lambda *_: sys.exit(print("finished"))'
+    code = f'import signal, sys; signal.signal(signal.SIGTERM, {finish}); print("ready"); signal.pause()'
     runner.add("worker", f"{PYTHON} '{code}'")
 
     runner.run()
