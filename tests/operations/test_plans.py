@@ -10,10 +10,12 @@ from operations import performing
 from operations.facts import ledger, outbox, queues
 from operations.facts.reading import read
 from stega.pgque import client
+from tests.support import emptying
 
-pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"], transaction=True)
+pytestmark = pytest.mark.django_db(databases=["default", "jobs", "events"])
 
 ROWS = 50_000
+QUEUE = "test.history"
 
 
 def execute(alias, sql, params=()):
@@ -21,10 +23,19 @@ def execute(alias, sql, params=()):
         cursor.execute(sql, params)
 
 
-@pytest.fixture
-def history(queue):
-    """What months leave behind, all of it closed."""
-    client.subscribe(queue, "audit")
+@pytest.fixture(scope="module")
+def filled(django_db_setup, django_db_blocker):
+    """What months leave behind, all of it closed; made once for this module."""
+    with django_db_blocker.unblock():
+        client.create_queue(QUEUE)
+        client.subscribe(QUEUE, "audit")
+        fill()
+        yield
+        emptying.empty("default")
+        execute("events", "select pgque.drop_queue(%s, true)", [QUEUE])
+
+
+def fill():
     execute(
         "default",
         "insert into notifications_delivery (event_key, event_type, channel, recipient, address, state, attempts,"
@@ -44,10 +55,15 @@ def history(queue):
         "insert into pgque.dead_letter (dl_queue_id, dl_consumer_id, dl_time, ev_id, ev_time)"
         " select queue_id, (select max(co_id) from pgque.consumer), now() - make_interval(mins => n), n, now()"
         " from pgque.queue, generate_series(1, %s) n where queue_name = %s",
-        [ROWS, queue],
+        [ROWS, QUEUE],
     )
     for alias in ("default", "events"):
         execute(alias, "analyze")
+
+
+@pytest.fixture
+def history(filled, settings):
+    settings.PGQUE_QUEUE = QUEUE
 
 
 def scanned_whole(alias, sql):

@@ -4,6 +4,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER = {
     "tests/operations/test_console_plans.py",
+    "tests/operations/test_plans.py",
     "tests/stega/installation/test_provisioning.py",
     "tests/stega/test_up.py",
     "tests/tickets/test_plans.py",
