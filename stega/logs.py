@@ -41,12 +41,16 @@ def _texts(fields: Mapping[str, object]) -> dict[str, str]:
 
 
 class OneLine(logging.Filter):
-    """Drops the traceback of what is no fault of the code: a refused request, a database that is away."""
+    """Drops the traceback of what is no fault of the code: a refused request, a database that is away.
+
+    Of the latter Django says "Internal Server Error", but the web's door (stega.web.door) answers 503.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and is_outage(error):
-            record.msg, record.args = f"{record.getMessage()}: {' '.join(str(error).split())}", ()
+            message = record.getMessage().replace("Internal Server Error: ", "No database for ", 1)
+            record.msg, record.args = f"{message}: {' '.join(str(error).split())}", ()
             record.exc_info = record.exc_text = None
         if getattr(record, "status_code", 500) < 500:
             record.exc_info = record.exc_text = None

@@ -10,13 +10,19 @@ from stega.models import OutboxEntry
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Counts end at COUNT_LIMIT. An entry ages from when it was written, or let run again."""
+    """Counts end at COUNT_LIMIT. An entry ages from when it was written, or let run again.
+
+    `failing` are the open ones whose task failed by its own fault and comes again: they end by themselves.
+    """
 
     at: datetime
     open: int
     unrelayed: int
     oldest_open: timedelta | None
     oldest_unrelayed: timedelta | None
+    failing: int
+    oldest_untried: timedelta | None
+    """Of those that are not failing."""
     given_up: int
     last_given_up_at: datetime | None
 
@@ -36,6 +42,8 @@ def _ask() -> Outbox:
         unrelayed=unrelayed[:COUNT_LIMIT].count(),
         oldest_open=_age(now, entries.oldest()),
         oldest_unrelayed=_age(now, unrelayed.oldest()),
+        failing=entries.filter(attempts__gt=0)[:COUNT_LIMIT].count(),
+        oldest_untried=_age(now, entries.filter(attempts=0).oldest()),
         given_up=given_up[:COUNT_LIMIT].count(),
         last_given_up_at=given_up.order_by("-failed_at").values_list("failed_at", flat=True).first(),
     )

@@ -182,10 +182,12 @@ MEMBER_SILENT = _warning(
     N_("See that the ticker runs: it removes members whose processes are gone."),
 )
 
-_START_TICKER = N_("Start a ticker, or end the one that hangs and start it again: %(command)s")
+_START_TICKER = N_("Start a ticker; if one runs, read its log: %(command)s")
 NO_LEADER = _critical(Name.TICKER_DEAD, N_("No ticker leads: events wait for a tick."), _START_TICKER)
 LEADER_SILENT = _critical(
-    Name.TICKER_DEAD, N_("The leading ticker has done nothing for %(age)s: events wait for a tick."), _START_TICKER
+    Name.TICKER_DEAD,
+    N_("The leading ticker has done nothing for %(age)s: events wait for a tick."),
+    N_("Start a second one, which takes over from one that hangs, and end that one with SIGKILL: %(command)s"),
 )
 TICKS_MISSING = _critical(Name.TICKER_DEAD, N_("Queue %(queue)s has had no tick for %(age)s."), _START_TICKER)
 
@@ -208,6 +210,11 @@ OUTBOX_STUCK = _critical(
     Name.OUTBOX_STUCK,
     N_("Outbox entries wait: %(number)d, the first for %(age)s."),
     N_("See that jobs and events are up, that a cluster of task workers runs, and read its log."),
+)
+OUTBOX_FAILS = _warning(
+    Name.OUTBOX_STUCK,
+    N_("Tasks of outbox entries fail and come again: %(number)d, the first for %(age)s."),
+    N_("Read their last errors in the console and mend the cause. What goes on failing is given up."),
 )
 TASK_GIVEN_UP = _warning(
     Name.TASK_GIVEN_UP,

@@ -1,5 +1,7 @@
 """What a command says when it cannot start: one line with the remedy, and an exit code that is not 0."""
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +17,16 @@ VARIABLES = {"default": "DATABASE_URL", "jobs": "JOBS_DATABASE_URL", "events": "
 
 @contextmanager
 def refusing_clearly(exit_code: int = 1) -> Iterator[None]:
-    """Turn a wrong setting or an unreachable database into one line on stderr and an exit code that is not 0."""
+    """Turn a wrong setting or an unreachable database into one line on stderr and an exit code that is not 0.
+
+    Where nobody reads what the command says any more, as behind `| head`, it ends without a word.
+    """
     try:
         yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python fails once more at its end
+        sys.exit(128 + signal.SIGPIPE)
     except ImproperlyConfigured as error:
         refuse(str(error), exit_code)
     except OtherSchema as error:

@@ -49,7 +49,7 @@ TASKS = Tasks(
     tuple(Scheduled(name, wanted["func"], NOW + HOUR) for name, wanted in SCHEDULES.items()),
     (session("qcluster"),),
 )
-OUTBOX = Outbox(NOW, 0, 0, None, None, 0, None)
+OUTBOX = Outbox(NOW, 0, 0, None, None, 0, None, 0, None)
 LEDGER = Ledger(NOW, (), (), ())
 ACTIONS = Actions(NOW, 0, None)
 

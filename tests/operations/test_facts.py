@@ -128,6 +128,18 @@ def test_the_outbox_is_told_by_age():
     assert told.last_given_up_at == now
 
 
+def test_entries_whose_task_fails_are_told_apart_from_those_that_wait():
+    now = timezone.now()
+    for number, attempts in enumerate([0, 3]):
+        entry = OutboxEntry.objects.create(key=f"{number:032d}", task="x", attempts=attempts)
+        OutboxEntry.objects.filter(pk=entry.pk).update(created_at=now - timedelta(minutes=1 + 9 * number))
+
+    told = read(outbox.question()).value
+
+    assert (told.open, told.failing) == (2, 1)
+    assert told.oldest_open >= timedelta(minutes=10) > timedelta(minutes=2) > told.oldest_untried
+
+
 def test_an_entry_that_was_let_be_is_not_told_as_given_up():
     OutboxEntry.objects.create(key=f"{1:032d}", task="x", failed_at=timezone.now())
     OutboxEntry.objects.settle(OutboxEntry.objects.values("pk"))

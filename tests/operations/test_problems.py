@@ -130,7 +130,8 @@ OLD = Transaction(12, "psql", "app", 601 * SECOND, NOW)
             "outbox sweep",
         ),
         ({"tasks": replace(TASKS, schedules=TASKS.schedules[1:])}, Name.SCHEDULE_LATE, TASKS.schedules[0].name),
-        ({"outbox": replace(OUTBOX, open=2, oldest_open=181 * SECOND)}, Name.OUTBOX_STUCK, "outbox"),
+        ({"outbox": replace(OUTBOX, open=2, oldest_untried=181 * SECOND)}, Name.OUTBOX_STUCK, "outbox"),
+        ({"outbox": replace(OUTBOX, failing=2, oldest_open=181 * SECOND)}, Name.OUTBOX_STUCK, "outbox"),
         ({"outbox": replace(OUTBOX, given_up=2, last_given_up_at=NOW - HOUR)}, Name.TASK_GIVEN_UP, "outbox"),
         ({"actions": replace(ACTIONS, open=2, longest_still=301 * SECOND)}, Name.ACTION_STUCK, "actions"),
         ({"ledger": lines("smtp mail:25", "email")}, Name.SMTP_DOWN, "smtp mail:25"),
@@ -168,7 +169,7 @@ def test_each_fault_is_one_problem_by_name(spoilt, name, subject):
         {"tasks": replace(TASKS, clusters=None)},
         {"tasks": replace(TASKS, clusters=(session("qcluster", HOUR), session("qcluster")))},
         {"tasks": replace(TASKS, schedules=(*TASKS.schedules, Scheduled("another's", "a.b", NOW - HOUR)))},
-        {"outbox": replace(OUTBOX, open=2, oldest_open=179 * SECOND)},
+        {"outbox": replace(OUTBOX, open=2, oldest_open=179 * SECOND, oldest_untried=179 * SECOND)},
         {"outbox": replace(OUTBOX, given_up=2, last_given_up_at=NOW - timedelta(days=2))},
         {"actions": replace(ACTIONS, open=2, longest_still=299 * SECOND)},
         {"ledger": lines("smtp mail:25", "email", failures=2)},
@@ -193,6 +194,25 @@ def test_every_name_is_told_by_some_fact():
     rows = test_each_fault_is_one_problem_by_name.pytestmark[0].args[1]
 
     assert {name for _, name, _ in rows} == set(Name)
+
+
+def test_an_outbox_whose_tasks_fail_asks_for_their_errors_and_not_for_a_cluster():
+    fails = replace(OUTBOX, open=3, failing=2, oldest_open=181 * SECOND, oldest_untried=SECOND)
+
+    (found,) = problems(facts(outbox=fails))
+
+    assert found.severity == Severity.WARNING
+    assert "fail and come again: 2" in found.text
+    assert "last errors" in found.remedy
+
+
+def test_entries_that_wait_beside_failing_ones_are_counted_alone():
+    waits = replace(OUTBOX, open=3, failing=2, oldest_open=600 * SECOND, oldest_untried=181 * SECOND)
+
+    (found,) = problems(facts(outbox=waits))
+
+    assert found.severity == Severity.CRITICAL
+    assert "entries wait: 1, the first for 181 s" in found.text
 
 
 def test_a_database_that_is_down_is_one_problem_and_not_one_per_source():

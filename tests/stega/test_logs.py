@@ -41,6 +41,15 @@ def test_a_database_that_is_away_is_one_line_with_its_words():
     assert record_of(OperationalError("connection\n refused")) == "It failed: x: connection refused"
 
 
+def test_a_page_without_its_database_is_not_called_an_error_of_the_server():
+    record = logging.makeLogRecord({"msg": "Internal Server Error: %s", "args": ("/tickets/",)})
+    record.exc_info = (OperationalError, OperationalError("connection refused"), None)
+
+    OneLine().filter(record)
+
+    assert record.getMessage() == "No database for /tickets/: connection refused"
+
+
 @pytest.mark.parametrize("status", [400, 403, 404])
 def test_a_refused_request_is_one_line(status):
     assert record_of(PermissionDenied("no"), status_code=status) == "It failed: x"

@@ -40,3 +40,5 @@ class Command(BaseCommand):
             dry_run=dry_run,
             say=lambda line: self.stdout.write(f"provision_roles: {line}"),
         )
+        if dry_run:
+            self.stdout.write("provision_roles: nothing of this was done: --dry-run")

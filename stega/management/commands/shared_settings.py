@@ -7,7 +7,10 @@ from stega.models import SharedSetting
 
 
 class Command(BaseCommand):
-    help = "Show the settings that every process must share, as the process that started last told them."
+    help = (
+        "Show the settings that every process must share, each with the process that brought this value; of the secret "
+        "key a digest, from which nobody learns it."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

@@ -1,11 +1,16 @@
 """stega/processes/startup.py: a command that cannot start says one line and exits with 1."""
 
+import signal
+import subprocess
+import sys
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError
 
 from stega.database.mismatch import OtherSchema
 from stega.processes import startup
+from tests.support.processes import ROOT
 
 WORDS = 'connection to server at "127.0.0.1", port 9 failed: Connection refused'
 
@@ -39,6 +44,16 @@ def test_a_database_of_another_version_is_told_with_its_remedy_alone(capsys):
 
     assert end.value.code == 1
     assert capsys.readouterr().err == f"stega: {words} (relation does not exist)\n"
+
+
+def test_a_command_that_nobody_listens_to_ends_without_a_word():
+    command = [sys.executable, "manage.py", "help"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+
+        said = process.stderr.read()
+
+    assert (process.returncode, said) == (128 + signal.SIGPIPE, "")
 
 
 def test_any_other_error_is_left_alone():
