@@ -17,7 +17,7 @@ from notifications.circuits import Admission
 from notifications.models import Circuit, Claim, Delivery
 from notifications.notice import Channel, Notice
 from stega.database.outages import is_outage
-from stega.pgque.message import Rejected, RetryLater, retry_delay
+from stega.pgque.message import MOST_DEATHS, Rejected, RetryLater, retry_delay
 from stega.wording.text import trace
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 WAITS = gettext_noop("Waits until the channel works again")
 PACED = gettext_noop("Waits for its turn: Slack takes one post at a time")
 OWN_FAULT = gettext_noop("An error of Stega itself")
+
+ABANDONED = gettext_noop("Whoever was sending it died, each time")
 
 UNCERTAIN_TRIES = 8
 """How often a notice is sent at most while nobody says whether it arrives: over two hours, by default."""
@@ -44,7 +46,8 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
     4. What came of it is written: sent, failed for good, or to be tried again.
 
     Whoever dies between 1 and 4 leaves a lease, after which the notice is sent again: a crash doubles at most the one
-    in flight, and a mail sent again has the same Message-ID. Who loses the database there writes down what went out
+    in flight, and a mail sent again has the same Message-ID. One that MOST_DEATHS senders in a row died with is given
+    up, for it may be what kills them. Who loses the database there writes down what went out
     before anything else. What may have arrived is sent again after pauses that grow, UNCERTAIN_TRIES times in all. A
     fault of our own leaves its notice open (given up when this `is_last`) and is raised when the others were told and
     none of them waits; a lost database is raised at once. Waiting for a line never counts towards dead letters, nor
@@ -162,6 +165,8 @@ class _Attempt:
     is_last: bool
 
     def make(self) -> None:
+        if self.claim.abandoned >= MOST_DEATHS:
+            self._give_up(TemporaryFailure(ABANDONED))
         pace = settings.SLACK_PACE_SECONDS if self.notice.channel == Channel.SLACK else 0.0
         admission = Circuit.objects.admit(self.line, self.claim.line, pace=pace, has_slot=self.claim.has_slot)
         if admission.seconds:

@@ -45,6 +45,8 @@ class Claim:
     created_at: datetime.datetime
     slot_at: datetime.datetime | None
     uncertain_tries: int
+    abandoned: int
+    """How many senders in a row let go of the notice without a word, as those do that die."""
     line: LineState
     """Of the line that it is to go out by, as it was at the claim."""
 
@@ -101,9 +103,10 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """
         claimed = _row(notice) | {"state": State.SENDING, "attempts": 1, "message_id": message_id}
         answers = self._upsert([*map(_row, beside), claimed], line=line, commit="off")
-        for state, attempt, claimed_at, created_at, slot_at, tries, circuit in answers:
+        for state, attempt, claimed_at, created_at, slot_at, tries, abandoned, circuit in answers:
             if state == State.SENDING:
-                return Claim(notice, message_id, attempt, claimed_at, created_at, slot_at, tries, state_of(circuit))
+                moments = (claimed_at, created_at, slot_at)
+                return Claim(notice, message_id, attempt, *moments, tries, abandoned, state_of(circuit))
         return None
 
     def skip(self, notices: Iterable[Notice]) -> None:
@@ -125,11 +128,11 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             on conflict (event_key, channel, recipient) do update
             set state = excluded.state, attempts = d.attempts + excluded.attempts, address = excluded.address,
                 reason = excluded.reason, detail = '', message_id = excluded.message_id,
-                claimed_at = excluded.claimed_at
+                claimed_at = excluded.claimed_at, abandoned = d.abandoned + (d.state = 'sending')::int
             where (d.state = 'pending'
                    and (excluded.state = 'skipped' or coalesce(d.retry_at, '-infinity') <= statement_timestamp()))
                or (d.state = 'sending' and d.claimed_at <= statement_timestamp() - %(lease)s)
-            returning state, attempts, claimed_at, created_at, slot_at, uncertain_tries, {STATE}
+            returning state, attempts, claimed_at, created_at, slot_at, uncertain_tries, abandoned, {STATE}
         """
         values = {f"{name}_{at}": value for at, row in enumerate(ordered) for name, value in row.items()}
         with plans.cursor(self.db) as cursor:
@@ -155,7 +158,8 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def reopen(self, event_keys: Iterable[uuid.UUID]) -> int:
         """Let those be told after all who were given up: their time and their tries begin anew. How many."""
         given_up = self.filter(event_key__in=list(event_keys), state=State.GIVEN_UP)
-        return given_up.update(state=State.PENDING, created_at=Now(), uncertain_tries=0, retry_at=None, slot_at=None)
+        anew = {"created_at": Now(), "uncertain_tries": 0, "abandoned": 0, "retry_at": None, "slot_at": None}
+        return given_up.update(state=State.PENDING, **anew)
 
     def settle_sent(self, claim: Claim) -> None:
         """Write that it went out. True whoever holds the claim by now, so it overrides every other state."""
@@ -177,6 +181,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
             retry_at=retry_at,
             slot_at=None,
             uncertain_tries=models.F("uncertain_tries") + int(is_uncertain),
+            abandoned=0,
         )
 
     def postpone(self, claim: Claim, reason: str, admission: Admission) -> None:
@@ -208,9 +213,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         statement = """
             insert into notifications_delivery as d
                 (event_key, event_type, ticket_id, channel, recipient, address,
-                 state, attempts, uncertain_tries, reason, detail, message_id, created_at, claimed_at, sent_at)
+                 state, attempts, reason, detail, message_id, created_at, claimed_at, sent_at)
             values (%(event_key)s, %(event_type)s, %(ticket_id)s, %(channel)s, %(recipient)s, %(address)s,
-                 %(state)s, %(attempts)s, 0, %(reason)s, %(detail)s, %(message_id)s, %(claimed_at)s, %(claimed_at)s,
+                 %(state)s, %(attempts)s, %(reason)s, %(detail)s, %(message_id)s, %(claimed_at)s, %(claimed_at)s,
                  case when %(is_sent)s then statement_timestamp() end)
             on conflict (event_key, channel, recipient) do update
             set state = excluded.state, sent_at = excluded.sent_at, reason = excluded.reason,
@@ -291,6 +296,9 @@ class Delivery(models.Model):
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
     uncertain_tries = models.PositiveSmallIntegerField(
         _("uncertain tries"), db_default=0, help_text=_("How often nobody said whether it arrived.")
+    )
+    abandoned = models.PositiveSmallIntegerField(
+        _("abandoned"), db_default=0, help_text=_("How many senders in a row died with it in hand.")
     )
     # A msgid, so that each reader gets it in their language; the detail is the other side's own words.
     reason = models.CharField(_("reason"), max_length=200, blank=True)

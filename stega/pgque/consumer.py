@@ -21,7 +21,7 @@ from stega.models import MessageInHand
 from stega.pgque import catalogue, client, query, session
 from stega.pgque.leadership import Leadership
 from stega.pgque.listener import Listener
-from stega.pgque.message import Handler, Rejected, RetryLater, key_of, message_of, retry_delay
+from stega.pgque.message import MOST_DEATHS, Handler, Rejected, RetryLater, key_of, message_of, retry_delay
 from stega.pgque.touching import Toucher
 from stega.processes.process import Process, TryAgain
 from stega.wording.text import clean, told, trace
@@ -32,8 +32,6 @@ REASON_LIMIT = 500
 WORKERS_DIED = gettext_noop("%(number)s workers died of this message")
 UNKNOWN_TYPE = gettext_noop("unknown event type %(type)s")
 NO_HANDLER = gettext_noop("%(consumer)s has no handler for %(type)s in this version")
-MOST_DEATHS = 3
-"""How many processes may die of one message; then it is a dead letter, and its neighbours go on."""
 GIVE_BACK_SECONDS = 2.0
 LIMIT_SECONDS = 10.0
 """Between two looks at how often the queue delivers an event again."""

@@ -18,6 +18,9 @@ NO_OBJECT = gettext_noop("the payload is no JSON object")
 TOO_LARGE = gettext_noop("a number is too large")
 NO_JSON = gettext_noop("%(name)s is no JSON value")
 
+MOST_DEATHS = 3
+"""How many processes may die of one message; then it is a dead letter, and its neighbours go on."""
+
 RETRY_BASE_SECONDS = 2.0
 RETRY_CAP_SECONDS = 3600.0
 

@@ -1,11 +1,12 @@
 """notifications/models/ledger.py: one row per notice, whose state is that of the last who had it in hand."""
 
 import pytest
+from django.conf import settings
 
 from notifications.circuits import Admission
 from notifications.delivery import deliver
 from notifications.models import Delivery, State
-from stega.pgque.message import RetryLater
+from stega.pgque.message import Rejected, RetryLater
 from tests.notifications.notices import age, claim, mail_to, row
 
 pytestmark = pytest.mark.django_db
@@ -29,6 +30,61 @@ def test_a_notice_whose_sender_died_is_told_after_the_lease(mailbox, settings):
 
     assert len(mailbox.received) == 1
     assert (row().state, row().attempts) == (State.SENT, 2)
+
+
+def die(times):
+    """So many senders in a row, each with the notice in hand."""
+    for _ in range(times):
+        claim()
+        age(claimed_at=settings.DELIVERY_LEASE_SECONDS)
+
+
+def test_a_notice_that_three_senders_died_with_is_given_up_and_its_neighbours_are_told(mailbox):
+    die(3)
+
+    with pytest.raises(Rejected, match="user:1 given up: Whoever was sending it died"):
+        deliver([mail_to(1), mail_to(2)])
+
+    assert mailbox.addresses() == ["user2@example.com"]
+    assert row().state == State.GIVEN_UP
+
+
+def test_a_sender_that_lives_to_tell_of_a_failure_ends_the_row_of_deaths(mailbox):
+    die(2)
+    mailbox.rcpt = lambda address: "451 4.3.0 not now"
+    with pytest.raises(RetryLater):
+        deliver([mail_to(1)])
+    mailbox.rcpt = lambda address: None
+    age(retry_at=3600)
+    die(1)
+
+    deliver([mail_to(1)])
+
+    assert row().state == State.SENT
+
+
+def test_a_notice_that_waits_between_two_deaths_is_still_the_one_they_died_with(mailbox):
+    die(2)
+    held = claim()
+    Delivery.objects.postpone(held, "the line is closed", Admission(seconds=60.0))
+    age(retry_at=60)
+    die(1)
+
+    with pytest.raises(Rejected):
+        deliver([mail_to(1)])
+
+    assert mailbox.received == []
+
+
+def test_who_was_given_up_after_deaths_is_told_once_an_operator_replays_the_event(mailbox):
+    die(3)
+    with pytest.raises(Rejected):
+        deliver([mail_to(1)])
+
+    Delivery.objects.reopen([row().event_key])
+    deliver([mail_to(1)])
+
+    assert row().state == State.SENT
 
 
 def test_a_sender_that_lost_its_claim_writes_no_failure_over_the_new_one(settings):

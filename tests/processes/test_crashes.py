@@ -2,11 +2,15 @@
 
 import os
 import signal
+import uuid
+from collections import Counter
 
 import pytest
 from django.db import connections
 
 from stega.models import MessageInHand
+from stega.pgque.publishing import publish
+from tests.factories import make_user
 from tests.support.event_log import dead_letters, retries
 from tests.support.waiting import wait_until
 
@@ -43,6 +47,35 @@ def test_a_message_in_hand_at_three_kills_is_a_dead_letter(send, work, settings)
 
     wait_until(lambda: len(dead_letters(settings.PGQUE_QUEUE)) == 1, timeout=20)
     assert handled(last) == [1, 3]
+
+
+def test_a_mail_whose_sending_kills_each_worker_is_a_dead_letter_after_three_and_the_others_are_told(
+    start, mailbox, settings
+):
+    people = [make_user(f"customer-{number}") for number in range(3)]
+    deadly = people[1].email
+    quick = {"DELIVERY_LEASE_SECONDS": 2, "EMAIL_TIMEOUT": 1, "SLACK_TIMEOUT_SECONDS": 1}
+    workers = []
+
+    def kill(mail):
+        if mail.to == deadly:
+            workers[-1].kill()
+
+    def run():
+        if not workers or not workers[-1].is_running():
+            workers.append(start("notification_worker", **quick))
+        return dead_letters(settings.PGQUE_QUEUE)
+
+    mailbox.data = kill
+    start("pgque_ticker", PGQUE_RETRY_SECONDS=0.5)
+    for person in people:
+        publish("ticket.welcome", {"user_id": person.pk, "email": person.email, "display_name": "x"}, uuid.uuid4())
+
+    (reason,) = wait_until(run, timeout=60).values()
+
+    assert "died" in reason
+    assert Counter(mailbox.addresses()) == {people[0].email: 1, deadly: 3, people[2].email: 1}
+    assert len(workers) == 4
 
 
 def test_a_stopped_member_is_taken_over_and_its_late_ack_finishes_nothing(send, work, settings, tmp_path):
