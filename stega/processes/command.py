@@ -9,8 +9,8 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from stega.installation.preparation import require_prepared
 from stega.processes import fingerprint, heartbeat
+from stega.processes.health import tell_health
 from stega.processes.process import Process
-from stega.processes.startup import refuse
 from stega.processes.stopping import stop_on_signals
 
 
@@ -30,10 +30,7 @@ class HealthChecked(BaseCommand):
     def execute(self, *args: Any, **options: Any) -> str | None:
         if not options.get("check"):
             return super().execute(*args, **options)
-        is_well, line = heartbeat.check(self.process_name)
-        if not is_well:
-            refuse(line)
-        self.stdout.write(line)
+        tell_health(self.process_name)
         return None
 
 
