@@ -19,6 +19,14 @@ _CUT = """() => [...document.querySelectorAll(".card:not(pre)")]
     return (cut ?? each).outerHTML.slice(0, 160);
   })"""
 
+_STRAYED = """() => [...document.querySelectorAll("td")].filter(cell => {
+  const label = getComputedStyle(cell, "::before");
+  if (["none", "normal"].includes(label.content) || !cell.checkVisibility()) return false;
+  const value = document.createRange(), edge = cell.getBoundingClientRect().left + parseFloat(label.width);
+  value.selectNodeContents(cell);
+  return [...value.getClientRects()].some(each => each.width > 0 && each.left < edge - 1);
+}).map(each => each.outerHTML.slice(0, 160))"""
+
 _CONTRASTS = """() => {
   const pixel = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
   const parsed = new Map();
@@ -113,6 +121,12 @@ def overflowing(page: Page) -> list[str]:
 def cut(page: Page) -> list[str]:
     """The first thing of each card and table that it hides, or that must be scrolled to."""
     found: list[str] = page.evaluate(_CUT)
+    return found
+
+
+def strayed(page: Page) -> list[str]:
+    """The cells of which a part of the value stands in the column of the label, where a row is shown as a card."""
+    found: list[str] = page.evaluate(_STRAYED)
     return found
 
 

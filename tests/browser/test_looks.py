@@ -10,6 +10,9 @@ import pytest
 from django.conf import settings as django_settings
 from django.utils import timezone
 
+from notifications.models import Delivery
+from notifications.notice import Channel
+from operations import records
 from operations.models import Sample
 from stega.models import OutboxEntry
 from stega.pgque import client as event_log
@@ -43,6 +46,7 @@ def look(visit):
         found = {
             "sideways": looks.overflowing(page),
             "cut": looks.cut(page),
+            "strayed": looks.strayed(page),
             "faint": looks.faint(page),
             "nameless": looks.nameless(page),
             "jumps": looks.jumps(page),
@@ -93,9 +97,25 @@ def long_names(letters):
     )
 
 
+@pytest.fixture
+def told_twice(everything, customer, agent):
+    """What somebody did to the ticket of `everything`, told to two people: names, badges and words in one cell."""
+    actions.take(agent, everything.pk)
+    (told,) = records.told_of_ticket(everything.pk)
+    for recipient, state in ((f"user:{customer.pk}", "sent"), ("product:3", "pending")):
+        Delivery.objects.create(
+            event_key=told.key,
+            event_type=told.event_type,
+            ticket_id=everything.pk,
+            channel=Channel.EMAIL if recipient.startswith("user") else Channel.SLACK,
+            recipient=recipient,
+            state=state,
+        )
+
+
 @on_every_device
 def test_every_page_of_the_console_is_fit_to_read(
-    look, operator, letters, everything, samples, long_names, language, scheme, width
+    look, operator, letters, everything, told_twice, samples, long_names, language, scheme, width
 ):
     faults = look(operator, pages.of_console(letters), language=language, scheme=scheme, width=width)
 
