@@ -39,9 +39,10 @@ def request(
 ) -> OperatorAction:
     """Record what the operator asks for and promise that it is done; both or neither.
 
-    `extent` is what a count of this moment found. `key` comes with the confirmed form, so that sending it twice asks
-    once; with another kind or target it is another key. Raises PermissionDenied, Gone, NotPromised, TakenAlready with
-    the action that is there, and ValueError for a target that names nothing.
+    `extent` is what a count of this moment found; what it tells about the target is recorded with it. `key` comes with
+    the confirmed form, so that sending it twice asks once; with another kind or target it is another key. Raises
+    PermissionDenied, Gone, NotPromised, TakenAlready with the action that is there, and ValueError for a target that
+    names nothing.
     """
     if not actor.has_perm("operations.operate_console"):
         raise PermissionDenied
@@ -52,6 +53,7 @@ def request(
         raise TakenAlready(taken)
     if not extent.count:
         raise Gone
+    target = {**extent.about, **target}
     try:
         with transaction.atomic(using="default"):
             action = OperatorAction.objects.create(

@@ -173,7 +173,7 @@ class OperatorAction(models.Model):
     @admin.display(description=_("target"))
     def target_text(self) -> str:
         """What it was done to, a cause and the name of a schedule in the active language."""
-        parts = ("cause", "type", "consumer", "queue", "id", "key")
+        parts = ("cause", "type", "consumer", "queue", "id", "task", "key")
         told = {"cause": reasons.translated}
         words = [told.get(part, str)(str(self.target[part])) for part in parts if self.target.get(part)]
         if name := self.target.get("name"):

@@ -2,11 +2,12 @@
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django_q.models import Schedule
 
+from operations import dead_letters
 from operations.dead_letters import GroupKey
 from operations.models import Kind
 from operations.records import as_number, is_storable
@@ -19,10 +20,15 @@ COUNT_LIMIT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How many rows an action would touch, counted up to COUNT_LIMIT, and the newest of them."""
+    """How many rows an action would touch, counted up to COUNT_LIMIT, and the newest of them.
+
+    `about` tells what the one row is that a bare number or key stands for, for as long as the record is kept: never
+    what is in it.
+    """
 
     count: int
     up_to: int = 0
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,8 @@ def _name(text: str) -> str:
 
 def _count_letter(target: Mapping[str, str], up_to: int | None) -> Extent:
     id = int(target["id"])
-    return Extent(int(oversight.dead_letter(id) is not None), id)
+    letter = dead_letters.opened(id)
+    return Extent(1, id, letter.group.as_dict()) if letter else Extent(0, id)
 
 
 def _count_group(target: Mapping[str, str], up_to: int | None) -> Extent:
@@ -75,7 +82,8 @@ def _count_group(target: Mapping[str, str], up_to: int | None) -> Extent:
 
 
 def _count_entry(target: Mapping[str, str], up_to: int | None) -> Extent:
-    return Extent(OutboxEntry.objects.given_up().filter(key=uuid.UUID(target["key"])).count())
+    entry = OutboxEntry.objects.given_up().filter(key=uuid.UUID(target["key"])).first()
+    return Extent(1, about={"task": entry.task}) if entry else Extent(0)
 
 
 def _count_entries(target: Mapping[str, str], up_to: int | None) -> Extent:

@@ -68,7 +68,7 @@ def _question(
         form.initial["up_to"] = extent.value.up_to
     context = {
         "kind": kind,
-        "target": target,
+        "target": {**extent.value.about, **target} if extent.value else target,
         "extent": extent,
         "count_limit": COUNT_LIMIT,
         "is_gone": is_gone,

@@ -161,6 +161,7 @@ PARTS: Mapping[str, str | Promise] = {
     "type": gettext_lazy("Event"),
     "cause": gettext_lazy("Cause"),
     "id": gettext_lazy("Letter"),
+    "task": gettext_lazy("Task"),
     "key": gettext_lazy("Key"),
     "name": gettext_lazy("Schedule"),
 }
