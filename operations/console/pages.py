@@ -231,5 +231,12 @@ def action_list(request: SignedInRequest) -> HttpResponse:
 @access.page(access.may_see)
 def action(request: SignedInRequest, id: int) -> HttpResponse:
     subject = OperatorAction.objects.select_related("actor").filter(pk=id).first()
-    address = subject_address(subject.kind, subject.target) if subject else ""
-    return show(request, "action", {"action": subject, "address": address}, status=200 if subject else 404)
+    if subject is None:
+        return show(request, "action", {"action": None}, status=404)
+    clusters = read(Question("jobs", tasks.clusters)) if subject.is_open else None
+    context = {
+        "action": subject,
+        "address": subject_address(subject.kind, subject.target),
+        "waits_for_cluster": clusters is not None and clusters.value == (),
+    }
+    return show(request, "action", context)

@@ -56,11 +56,11 @@ def _ask() -> Tasks:
         schedules=tuple(
             Scheduled(*row) for row in Schedule.objects.order_by("name").values_list("name", "func", "next_run")
         ),
-        clusters=_clusters(),
+        clusters=clusters(),
     )
 
 
-def _clusters() -> tuple[Session, ...] | None:
+def clusters() -> tuple[Session, ...] | None:
     if is_pooled("jobs") or others_are_hidden("jobs"):
         return None
     return tuple(each for each in sessions("jobs") if each.application == "qcluster")

@@ -1,9 +1,11 @@
 import uuid
 
 import pytest
+from django.db import connections
 from django.urls import reverse
 from django.utils import timezone
 
+from operations.facts import tasks
 from operations.models import Kind, OperatorAction, State
 from operations.performing import perform
 from stega import outbox
@@ -125,6 +127,40 @@ def test_the_progress_is_shown_and_refreshed_until_the_action_is_over(browser, t
     assert "hx-get" in before
     assert "hx-get" not in after
     assert "All done" in after
+
+
+@pytest.fixture
+def cluster():
+    """A session on `jobs`, as the main process of a cluster has one."""
+    given = connections["jobs"].get_connection_params()
+    session = connections["jobs"].get_new_connection({**given, "application_name": "qcluster"})
+    yield session
+    session.close()
+
+
+A_TASK = "A task works on it."
+NO_CLUSTER = "No cluster of task workers runs: when one does, a task works on it."
+
+
+def word_on(browser, targets):
+    """What the page of an action that has just been asked for says of who works on it."""
+    confirm(browser, address(Kind.PURGE_GROUP, targets[Kind.PURGE_GROUP][0]))
+    text = browser.get(OperatorAction.objects.get().get_absolute_url()).content.decode()
+    return [sentence for sentence in (A_TASK, NO_CLUSTER) if sentence in text]
+
+
+def test_an_action_that_no_cluster_can_work_on_says_so(browser, targets):
+    assert word_on(browser, targets) == [NO_CLUSTER]
+
+
+def test_an_action_that_a_cluster_can_work_on_says_so(browser, targets, cluster):
+    assert word_on(browser, targets) == [A_TASK]
+
+
+def test_where_clusters_cannot_be_seen_a_task_is_taken_to_work(browser, targets, monkeypatch):
+    monkeypatch.setattr(tasks, "is_pooled", lambda alias: True)
+
+    assert word_on(browser, targets) == [A_TASK]
 
 
 def test_an_action_that_is_not_in_the_record_is_not_found(browser):
