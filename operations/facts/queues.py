@@ -1,7 +1,7 @@
 """Queues, consumers and members of the event log."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,10 +12,16 @@ from operations.facts.sessions import Session, others_are_hidden, sessions
 from stega.database import clock
 from stega.database.pooling import is_pooled
 from stega.pgque import client, oversight
+from stega.pgque.catalogue import SLA_BREACH_DISPATCHER
 from stega.pgque.neglect import rotation_blockers
 
 LEEWAY = timedelta(seconds=5)
 """How much later than its idle period an idle queue's tick may come."""
+
+
+def _idle_silence() -> timedelta:
+    """How long a living member that has nothing to do may seem silent: the engine notes its polls each 10 s."""
+    return timedelta(seconds=10 + 10 * settings.CONSUMER_POLL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +77,25 @@ class Consumer:
     """The processes of its name on the events database; None when a pooler hides them, and for members."""
     unticked: int = 0
     """Events after the newest tick: they wait too, for a ticker first."""
+    is_gone: bool = False
+    """Of a member: whether its process is known to be gone."""
+    is_missed: bool = False
+    """Of a member: whether events wait for its group, or in a batch that it holds."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has nothing to do, so that it may well have been silent since."""
-        is_there = self.sessions != () and self.last_seen <= timedelta(seconds=settings.SLA_DEAD_INTERVAL_SECONDS)
+        """Whether it has nothing to do, so that it may well have been silent since.
+
+        A member that has nothing to do still asks for a batch at each poll: without that it is not idle but silent.
+        """
+        patience = _idle_silence() if self.member else timedelta(seconds=settings.SLA_DEAD_INTERVAL_SECONDS)
+        is_there = self.sessions != () and self.last_seen <= patience
         return is_there and self.open_batch is None and not self.behind
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether a member has given no sign of life for so long that it has lost its batch."""
+        return self.member is not None and self.last_seen > timedelta(seconds=settings.SLA_DEAD_INTERVAL_SECONDS)
 
     @property
     def behind(self) -> int | None:
@@ -118,12 +137,39 @@ def _ask() -> Queues:
     return Queues(
         clock.now("events"),
         tuple(_queue(row, space[row["queue_name"]], blocked) for row in queues if row["queue_name"] in space),
-        tuple(
+        with_missing_members(
             _consumer(row, places[place], present, unticked.get(row["queue_name"], 0))
             for row in consumers
             if (place := (row["queue_name"], row["consumer_name"])) in places
         ),
     )
+
+
+def with_missing_members(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
+    """The consumers, with what their groups tell of members: who is gone, and whether anything waits for them.
+
+    A living process of ours has a session of its group's name, maybe two: of more members than sessions, those that
+    were silent for longest are gone, unless their silence is that of idleness or of a session that is opened anew.
+    """
+    consumers = tuple(consumers)
+    groups = {(each.queue, each.name): each for each in consumers if each.is_group}
+    gone = {each for group in groups.values() for each in _gone_members(group, consumers)}
+
+    def told(member: Consumer) -> Consumer:
+        group = groups.get((member.queue, member.name))
+        waits = member.open_batch is not None or bool(group and group.behind)
+        return replace(member, is_gone=member in gone, is_missed=waits)
+
+    return tuple(told(each) if each.member else each for each in consumers)
+
+
+def _gone_members(group: Consumer, consumers: Iterable[Consumer]) -> list[Consumer]:
+    if group.name != SLA_BREACH_DISPATCHER or group.sessions is None:
+        return []
+    members = [each for each in consumers if each.member and (each.queue, each.name) == (group.queue, group.name)]
+    members.sort(key=lambda each: each.last_seen, reverse=True)
+    surplus = max(0, len(members) - len(group.sessions))
+    return [each for each in members[:surplus] if each.last_seen > _idle_silence()]
 
 
 def _queue(row: Mapping[str, Any], space: Mapping[str, Any], blocked: Mapping[str, list[str]]) -> Queue:

@@ -15,6 +15,8 @@ from django_q.models import Schedule
 
 from accounts.models import User
 from notifications.models import Delivery, State
+from operations.facts import queues
+from operations.facts.reading import read
 from stega import outbox
 from stega.models import OutboxEntry
 from stega.pgque import client
@@ -166,6 +168,24 @@ def test_a_killed_members_batch_is_finished_by_another_once(start, mailbox, cust
     wait_until(lambda: Delivery.objects.filter(ticket_id=ticket.pk, state=State.SENT).count() == 1, timeout=40)
     assert set(mailbox.addresses()) == {admin.email}
     assert len(mailbox.received) <= 2
+
+
+def test_a_killed_member_is_told_to_be_gone_and_the_living_one_is_not(start):
+    def members():
+        log = read(queues.question()).value
+        return {each.member: each.is_gone for each in log.consumers if each.member}
+
+    killed = start("sla_breach_worker")
+    (of_killed,) = members()
+    start("sla_breach_worker")
+
+    killed.kill()
+    with connections["events"].cursor() as cursor:
+        older = "update pgque.subscription set sub_active = sub_active - interval '43 s' where sub_role = 'coop_member'"
+        cursor.execute(older)
+
+    wait_until(lambda: [name for name, is_gone in members().items() if is_gone] == [of_killed], timeout=20)
+    assert len(members()) == 2
 
 
 def test_a_message_nacked_for_a_while_comes_back_by_the_ticker_alone(start, mailbox, settings, people):

@@ -36,6 +36,7 @@ COLUMNS = {
         ("finished tick", "tick_age"),
         ("last seen", "last_seen"),
         ("idle", "is_idle"),
+        ("gone", "is_gone"),
         ("open batch", "open_batch"),
         ("processes", "processes"),
     ),

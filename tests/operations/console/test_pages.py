@@ -16,6 +16,7 @@ from operations.models import NOT_TAKEN, Kind, OperatorAction, Sample
 from operations.problems.words import Name
 from stega.models import OutboxEntry
 from stega.pgque import client, oversight
+from stega.pgque.catalogue import SLA_BREACH_DISPATCHER
 from stega.tasks import schedules
 from tests.factories import make_ticket
 from tests.operations.console.lists import PAGES
@@ -161,6 +162,23 @@ def test_a_quiet_consumer_and_a_quiet_queue_are_said_to_be_idle(page, queue, lan
 
     assert f"<small>{words[0]}</small>" in page("consumers")
     assert [f"<small>{words[1]}</small>" in page(name) for name in ("queues", "tickers")] == [True, True]
+
+
+GONE = {"en": "gone", "pt-br": "encerrado"}
+
+
+@in_both_languages
+@pytest.mark.parametrize(("waiting", "badge"), [(0, "badge"), (1, "badge warning")])
+def test_a_member_whose_process_is_gone_is_called_so(page, queue, language, waiting, badge):
+    client.subscribe_subconsumer(queue, SLA_BREACH_DISPATCHER, "one")
+    with connections["events"].cursor() as cursor:
+        cursor.execute("update pgque.subscription set sub_active = now() - interval '43 s'")
+    for _event in range(waiting):
+        client.insert_event(queue, "ticket.sla_breached", {}, str(uuid.uuid4()))
+
+    text = page("consumers")
+
+    assert f'43 s <span class="{badge}">{GONE[language]}</span>' in text
 
 
 @in_both_languages
