@@ -138,7 +138,7 @@ class OperatorAction(models.Model):
         default_permissions = ("view",)
         permissions = [
             ("view_console", _("Can see the console")),
-            ("operate_console", _("Can replay, purge and retry in the console")),
+            ("operate_console", _("Can replay, delete and retry in the console")),
             ("view_payload", _("Can read payloads in the console")),
         ]
         constraints = [

@@ -151,7 +151,7 @@ TROUBLES = {
 POISON_MESSAGE = _warning(
     Name.POISON_MESSAGE,
     N_("Queue %(queue)s has new dead letters: %(number)d."),
-    N_("Read their reasons in the console, mend the cause, then replay or purge them."),
+    N_("Read their reasons in the console, mend the cause, then replay or delete them."),
 )
 RETRIES_DIFFER = _warning(
     Name.SETTINGS_UNSAFE,

@@ -19,6 +19,13 @@ def test_the_outbox_has_one_name_in_portuguese():
     assert [text for text in told if re.search(r"\boutbox\b", text)] == []
 
 
+@pytest.mark.parametrize(("locale", "other_word"), [("en", "purge"), ("pt_BR", "apag")])
+def test_deleting_has_one_name(locale, other_word):
+    told = [text for entry in polib.pofile(str(catalogues.path_of(locale))) for text in texts_of(entry)]
+
+    assert [text for text in told if other_word in text.lower()] == []
+
+
 def texts_of(entry: polib.POEntry) -> list[str]:
     return [entry.msgstr, *entry.msgstr_plural.values()]
 
