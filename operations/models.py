@@ -14,7 +14,7 @@ from django.db.models import Exists, Func, OuterRef, Q
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.formats import number_format
-from django.utils.translation import gettext, gettext_noop, pgettext
+from django.utils.translation import gettext, gettext_noop, npgettext
 from django.utils.translation import gettext_lazy as _
 
 from operations import reasons
@@ -202,11 +202,21 @@ class OperatorAction(models.Model):
     @property
     def touched_text(self) -> str:
         """What was done to the rows that it touched, in the active language: what is sent is not yet handled."""
+        return self._done_to(self.touched)
+
+    @property
+    def rows_heading(self) -> str:
+        """The same of rows in general, however many they are."""
+        return gettext("Rows %(what)s") % {"what": self._done_to(2)}
+
+    def _done_to(self, rows: int) -> str:
         if self.outcome in UNHANDLED:
-            return pgettext("rows", "sent, none handled")
+            return npgettext("rows", "sent, none handled", "sent, none handled", rows)
         if self.kind in (Kind.REPLAY_LETTER, Kind.REPLAY_GROUP):
-            return pgettext("rows", "sent")
-        return pgettext("rows", "handed over") if self.kind in HANDS_OVER else pgettext("rows", "done")
+            return npgettext("rows", "sent", "sent", rows)
+        if self.kind in HANDS_OVER:
+            return npgettext("rows", "handed over", "handed over", rows)
+        return npgettext("rows", "done", "done", rows)
 
     @property
     @admin.display(description=_("rows"), ordering="touched")

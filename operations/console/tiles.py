@@ -80,7 +80,7 @@ def _of_outbox(reading: Reading[Outbox]) -> Tile:
     found = reading.value
     if found is None:
         return _away(_("Outbox"), "outbox", reading)
-    given_up = _("%(count)s given up") % {"count": capped(found.given_up)}
+    given_up = ngettext("%(count)s given up", "%(count)s given up", found.given_up) % {"count": capped(found.given_up)}
     oldest = _("oldest %(span)s") % {"span": span(found.oldest_open)} if found.oldest_open else _("nothing waits")
     more = f"{oldest} · {given_up}" if found.given_up else oldest
     return Tile(_("Outbox"), capped(found.open), more, _to("outbox"), "note" if found.given_up else "")
@@ -94,7 +94,9 @@ def _of_ledger(reading: Reading[Ledger]) -> Tile:
     by_state = {state: sum(each.deliveries for each in found.outcomes if each.state == state) for state in State}
     failed = by_state[State.FAILED] + by_state[State.GIVEN_UP]
     waiting = sum(each.deliveries for each in found.waiting)
-    more = _("%(failed)s failed, %(waiting)s waiting") % {"failed": amount(failed), "waiting": capped(waiting)}
+    failures = ngettext("%(count)s failed", "%(count)s failed", failed) % {"count": amount(failed)}
+    waits = ngettext("%(count)s waiting", "%(count)s waiting", waiting) % {"count": capped(waiting)}
+    more = f"{failures}, {waits}"
     return Tile(_("Told in an hour"), capped(by_state[State.SENT]), more, _to("ledger"), "note" if failed else "")
 
 
@@ -118,7 +120,7 @@ def _of_tickers(reading: Reading[Tickers]) -> Tile:
     if found.leader is None:
         return Tile(_("Ticker"), _("nobody leads"), "", _to("tickers"), "bad")
     since = _("for %(span)s") % {"span": moments.span(found.at - found.leader.since)}
-    standbys = _("%(count)s stand by") % {"count": amount(found.standbys)}
+    standbys = ngettext("%(count)s stands by", "%(count)s stand by", found.standbys) % {"count": amount(found.standbys)}
     return Tile(_("Ticker"), _("leads"), f"{since} · {standbys}", _to("tickers"))
 
 

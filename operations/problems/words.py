@@ -155,7 +155,7 @@ POISON_MESSAGE = _warning(
 )
 RETRIES_DIFFER = _warning(
     Name.SETTINGS_UNSAFE,
-    N_("Queue %(queue)s delivers an event again %(there)d times, and PGQUE_MAX_RETRIES says %(here)d."),
+    N_("Queue %(queue)s allows so many retries of an event: %(there)d. PGQUE_MAX_RETRIES says: %(here)d."),
     N_("Set the same for every process, then run: %(command)s"),
 )
 _CANNOT_ROTATE = N_("Queue %(queue)s cannot rotate its tables and grows: it waits for %(who)s.")
@@ -231,7 +231,7 @@ ACTION_STUCK = _warning(
     ),
 )
 
-_LINE_FAILS = N_("%(line)s has failed %(number)d times in a row: %(reason)s.")
+_LINE_FAILS = N_("%(line)s fails: %(reason)s. Times in a row: %(number)d.")
 SMTP_DOWN = _warning(
     Name.SMTP_DOWN,
     _LINE_FAILS,

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
+from django.utils.translation import override
 
 from accounts.roles import Role
 from operations.models import FAILED_AGAIN, NOT_TAKEN, WAITS_AGAIN, Kind, OperatorAction, Sample
@@ -72,6 +73,14 @@ def test_what_is_sent_is_not_counted_as_done(kind, outcome, told):
     action = OperatorAction(kind=kind, outcome=outcome, touched=1)
 
     assert action.rows_text == f"1 {told}"
+
+
+@pytest.mark.parametrize(("touched", "told"), [(1, "1 enviada"), (2, "2 enviadas")])
+def test_one_row_is_told_in_the_singular_under_a_heading_of_all(touched, told):
+    action = OperatorAction(kind=Kind.REPLAY_GROUP, touched=touched)
+
+    with override("pt-br"):
+        assert (action.rows_text, action.rows_heading) == (told, "Linhas enviadas")
 
 
 @pytest.mark.parametrize("statement", ["truncate operations_operatoraction", "truncate accounts_user cascade"])

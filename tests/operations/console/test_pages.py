@@ -142,9 +142,12 @@ def test_a_stopped_replay_says_apart_what_was_sent_and_what_was_handled(page, op
         kind=Kind.REPLAY_GROUP, actor=operator, count=25, reason="why", state="stopped", touched=1, outcome=NOT_TAKEN
     )
 
-    told = {"en": "sent, none handled", "pt-br": "enviadas, nenhuma tratada"}[language]
+    of_one, of_all = {
+        "en": ("sent, none handled", "Rows sent, none handled"),
+        "pt-br": ("enviada, não tratada", "Linhas enviadas, nenhuma tratada"),
+    }[language]
 
-    assert [told in text for text in (page("actions"), page("action", action.pk))] == [True, True]
+    assert [of_one in page("actions"), of_all in page("action", action.pk)] == [True, True]
 
 
 def test_where_an_event_was_looked_for_is_one_sentence(page, queue):

@@ -3,9 +3,23 @@
 from dataclasses import replace
 
 import pytest
+from django.utils.translation import override
 
 from operations.console.tiles import tiles
-from tests.operations.facts_of import ACTIONS, HOUR, NOW, QUEUE, QUEUES, SECOND, TICKERS, WORKER, facts
+from operations.facts.ledger import Outcome, Waiting
+from tests.operations.facts_of import (
+    ACTIONS,
+    HOUR,
+    LEDGER,
+    NOW,
+    OUTBOX,
+    QUEUE,
+    QUEUES,
+    SECOND,
+    TICKERS,
+    WORKER,
+    facts,
+)
 
 NOBODY = replace(TICKERS, leader=None)
 HANGING = replace(TICKERS, leader=replace(TICKERS.leader, silent_for=60 * SECOND))
@@ -51,6 +65,28 @@ def test_an_idle_queue_waits_for_nothing():
     told = facts(tickers=NOBODY, queues=replace(QUEUES, at=NOW, queues=(replace(QUEUE, ticker_lag=HOUR),)))
 
     assert next(tile for tile in tiles(told) if tile.label == "Lag").figure == "0.00 s"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (1, ("1 abandonada", "1 falhou, 1 espera", "1 de reserva")),
+        (2, ("2 abandonadas", "2 falharam, 2 esperam", "2 de")),
+    ],
+)
+def test_one_of_a_thing_is_told_in_the_singular(number, words):
+    told = facts(
+        outbox=replace(OUTBOX, given_up=number),
+        ledger=replace(
+            LEDGER, outcomes=(Outcome("email", "failed", number),), waiting=(Waiting("email", number, SECOND),)
+        ),
+        tickers=replace(TICKERS, standbys=number),
+    )
+
+    with override("pt-br"):
+        mores = " ".join(tile.more for tile in tiles(told))
+
+    assert [word for word in words if word not in mores] == []
 
 
 @pytest.mark.parametrize(
