@@ -115,6 +115,13 @@ class TicketAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # not 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("product", "author", "assignee")
 
+    def render_change_form(self, request: Any, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """The way to the ticket's page is offered to whom the help desk shows it, whatever they may read here."""
+        page: Any = super().render_change_form(request, context, *args, **kwargs)
+        ticket = context["original"]
+        page.context_data["has_absolute_url"] = Ticket.objects.visible_to(request.user).filter(pk=ticket.pk).exists()
+        return page
+
 
 @admin.register(Comment)
 class CommentAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time

@@ -218,7 +218,12 @@ def event(request: SignedInRequest, key: uuid.UUID) -> HttpResponse:
 def ticket(request: SignedInRequest, ticket_id: int) -> HttpResponse:
     subject = Ticket.objects.filter(pk=ticket_id).first()
     told = read(Question("default", lambda: records.told_of_ticket(ticket_id)))
-    context = {"ticket_id": ticket_id, "ticket": subject, "told": told}
+    context = {
+        "ticket_id": ticket_id,
+        "ticket": subject,
+        "told": told,
+        "may_open": Ticket.objects.visible_to(request.user).filter(pk=ticket_id).exists(),
+    }
     return show(request, "ticket", context, status=200 if subject else 404)
 
 

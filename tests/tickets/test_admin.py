@@ -2,6 +2,7 @@
 
 import pytest
 
+from accounts.models import User
 from tests.factories import make_product, make_ticket
 from tickets import actions
 from tickets.models import Product
@@ -41,6 +42,15 @@ def test_every_list_and_page_opens(browser, ticket, model):
 
     assert browser.get(records).status_code == 200
     assert browser.get(f"{records}{pk}/change/").status_code == 200
+
+
+@pytest.mark.parametrize(("role", "is_led"), [("admin", True), ("customer", False)])
+def test_to_the_page_of_a_ticket_is_led_who_may_see_it_there(browser, admin, ticket, role, is_led):
+    User.objects.filter(pk=admin.pk).update(role=role)
+
+    page = browser.get(f"/admin/tickets/ticket/{ticket.pk}/change/").content.decode()
+
+    assert ("View on site" in page) is is_led
 
 
 @pytest.mark.parametrize("model", ["ticket", "comment", "ticketevent"])

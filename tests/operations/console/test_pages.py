@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
+from accounts.roles import Role
 from notifications.models import Delivery, State
 from notifications.notice import Channel
 from operations.console.addresses import problem_address
@@ -201,6 +202,14 @@ def test_a_ticket_leads_to_its_events_and_back(page, customer, agent, product, l
     assert TicketEvent.objects.filter(ticket=ticket).count() == len(entries) == 2
     assert all(reverse("operations:event", args=[entry.key]) in text for entry in entries)
     assert ticket.get_absolute_url() in text
+
+
+def test_whom_the_help_desk_does_not_show_a_ticket_is_not_led_to_it(page, viewer, customer, product):
+    ticket = make_ticket(customer, product)
+    viewer.role = Role.CUSTOMER
+    viewer.save()
+
+    assert ticket.get_absolute_url() not in page("ticket", ticket.pk)
 
 
 @pytest.mark.parametrize("language", ["pt-br"], indirect=True)
