@@ -205,7 +205,7 @@ def test_a_ticket_is_opened_and_answered_without_a_mouse(visit, customer):
     keyboard.type("Nothing happens.")
     keyboard.control("Open ticket")
     keyboard.press()
-    expect(page).to_have_url(OF_A_TICKET)
+    page.wait_for_url(OF_A_TICKET)
     keyboard.field("body")
     keyboard.type("Since Tuesday.")
     keyboard.control("Add comment")
