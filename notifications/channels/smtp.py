@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
@@ -20,6 +20,28 @@ IDLE_SECONDS = 5.0
 GO_ON = 354
 """The reply after which the server may have the mail."""
 
+MOST_READ = 16 * 1024
+"""Of one reply, in bytes: the library bounds its lines, and would gather them for as long as they come."""
+
+
+class _Replies:
+    """What the server says, one reply at a time; OSError for a longer one."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.close = file.close
+        self.begin()
+
+    def begin(self) -> None:
+        self._left = MOST_READ
+
+    def readline(self, limit: int) -> bytes:
+        line = self._file.readline(limit)
+        self._left -= len(line)
+        if self._left < 0:
+            raise OSError("the reply is too long")
+        return line
+
 
 class _Cuttable(smtplib.SMTP):
     """Known to its backend before it connects; once that was cut, it says no further word."""
@@ -30,9 +52,13 @@ class _Cuttable(smtplib.SMTP):
         super().__init__(*args, **options)
 
     def getreply(self) -> tuple[int, bytes]:
-        if self.backend.is_cut:
+        sock = self.sock
+        if self.backend.is_cut or sock is None:
             self.close()
             raise smtplib.SMTPServerDisconnected("given up")
+        if self.file is None:
+            self.file = _Replies(sock.makefile("rb"))
+        self.file.begin()
         code, text = super().getreply()
         if code == GO_ON:
             self.backend.is_in_doubt = True

@@ -1,5 +1,6 @@
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -83,6 +84,63 @@ def greet_slowly(server):
         visitor.settimeout(10)
         visitor.sendall(b"220-wait\r\n")
         return visitor.recv(100)
+
+
+class Babbler:
+    """Listens while the context is open, and answers to one command with lines without end."""
+
+    def __init__(self, command, rcpt="250 go on"):
+        self.command = command
+        self.replies = {
+            "": "220 welcome",
+            "ehlo": "250-babbler\r\n250-STARTTLS\r\n250 AUTH PLAIN",
+            **dict.fromkeys(("auth", "mail", "rset", "."), "250 go on"),
+            "rcpt": rcpt,
+            "data": "354 go on",
+        }
+
+    def __enter__(self):
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._pool = ThreadPoolExecutor(1)
+        self._visit = self._pool.submit(self._talk)
+        return self._server.getsockname()[1]
+
+    def __exit__(self, *_):
+        smtp.hang_up()
+        self._server.close()
+        self._visit.result(timeout=10)
+        self._pool.shutdown()
+
+    def _talk(self):
+        visitor, _ = self._server.accept()
+        with visitor, visitor.makefile("rb") as lines, suppress(ConnectionError):
+            self._answer(visitor, "")
+            for line in lines:
+                self._answer(visitor, line.decode().partition(" ")[0].strip().lower() or "header ends")
+
+    def _answer(self, visitor, command):
+        while command == self.command:
+            visitor.sendall(b"250-" + b"x" * 100 + b"\r\n")
+        if command in self.replies:
+            visitor.sendall(self.replies[command].encode() + b"\r\n")
+
+
+@pytest.mark.parametrize("command", ["", "ehlo", "starttls", "auth", "mail", "rcpt", "data", "."])
+def test_a_reply_without_end_is_cut_and_is_a_temporary_failure(mailbox, settings, command):
+    settings.DELIVERY_LEASE_SECONDS = 4.0
+    settings.EMAIL_USE_TLS = command == "starttls"
+    settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = ("stega", "secret") if command == "auth" else ("", "")
+    with Babbler(command) as settings.EMAIL_PORT, pytest.raises(TemporaryFailure, match="too long") as failure:
+        send()
+
+    assert isinstance(failure.value, Uncertain) == (command == ".")
+
+
+def test_a_reply_without_end_after_a_refusal_leaves_the_refusal_as_it_was(mailbox, settings):
+    settings.DELIVERY_LEASE_SECONDS = 4.0
+
+    with Babbler("rset", "550 nobody") as settings.EMAIL_PORT, pytest.raises(PermanentFailure, match="nobody"):
+        send()
 
 
 @pytest.mark.parametrize("answer", ["200 taken", "251 ok", "299 whatever"])
