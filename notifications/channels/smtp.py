@@ -101,9 +101,10 @@ class EmailBackend(smtp.EmailBackend):
         conversation = self.conversation
         if conversation is None:
             return
-        if conversation.sock is not None:
+        sock = conversation.sock  # the thread that sends may drop it at any moment
+        if sock is not None:
             with suppress(OSError):
-                conversation.sock.shutdown(socket.SHUT_RDWR)
+                sock.shutdown(socket.SHUT_RDWR)
         conversation.close()
 
     def is_open(self) -> bool:

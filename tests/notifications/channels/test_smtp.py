@@ -143,6 +143,27 @@ def test_a_reply_without_end_after_a_refusal_leaves_the_refusal_as_it_was(mailbo
         send()
 
 
+def test_a_connection_may_be_cut_while_its_sender_drops_it(mailbox):
+    class Dropped:
+        """As the library's, whose socket is gone at the second look."""
+
+        @property
+        def sock(self):
+            return socks.pop()
+
+        def close(self):
+            pass
+
+    with socket.socket() as sock:
+        socks = [None, sock]
+        backend = smtp.EmailBackend()
+        backend.conversation = Dropped()
+
+        backend.cut()
+
+    assert socks == [None]
+
+
 @pytest.mark.parametrize("answer", ["200 taken", "251 ok", "299 whatever"])
 def test_any_reply_of_success_is_one(mailbox, answer):
     mailbox.data = lambda mail: mailbox.received.append(mail) or answer
