@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.utils.translation import gettext_noop
 
-from notifications.channels import PermanentFailure, TemporaryFailure, Uncertain, Unsendable, email, slack
+from notifications.channels import Deferred, PermanentFailure, TemporaryFailure, Uncertain, Unsendable, email, slack
 from notifications.circuits import Admission
 from notifications.models import Circuit, Claim, Delivery
 from notifications.notice import Channel, Notice
@@ -47,12 +47,12 @@ def deliver(notices: Iterable[Notice], *, is_last: bool = False, stopping: Calla
 
     Whoever dies between 1 and 4 leaves a lease, after which the notice is sent again: a crash doubles at most the one
     in flight, and a mail sent again has the same Message-ID. One that MOST_DEATHS senders in a row died with is given
-    up, for it may be what kills them. Who loses the database there writes down what went out
-    before anything else. What may have arrived is sent again after pauses that grow, UNCERTAIN_TRIES times in all. A
-    fault of our own leaves its notice open (given up when this `is_last`) and is raised when the others were told and
-    none of them waits; a lost database is raised at once. Waiting for a line never counts towards dead letters, nor
-    towards the pause before the next try; it ends after DELIVERY_MAX_AGE_SECONDS with Rejected. Once `stopping` says
-    so, no further recipient is begun.
+    up, for it may be what kills them. Who loses the database there writes down what went out before anything else.
+    What may have arrived is sent again after pauses that grow, UNCERTAIN_TRIES times in all. Who is put off by a server
+    that works waits alone, each time for longer, up to an hour. A fault of our own leaves its notice open (given up
+    when this `is_last`) and is raised when the others were told and none of them waits; a lost database is raised at
+    once. Waiting for a line never counts towards dead letters, nor towards the pause before the next try; it ends after
+    DELIVERY_MAX_AGE_SECONDS with Rejected. Once `stopping` says so, no further recipient is begun.
     """
     with transaction.atomic(durable=True):
         pass  # Refuses to be inside a transaction of the caller's, whose claims nobody would see; costs no query.
@@ -192,7 +192,7 @@ class _Attempt:
             if not isinstance(failure, Unsendable):
                 Circuit.objects.record_success(self.line, admission)
         except TemporaryFailure as failure:
-            self._fail_for_now(failure, Circuit.objects.record_failure(self.line, admission, failure))
+            self._fail_for_now(failure, self._pause(failure, admission))
         except Exception as fault:
             self._fail_by_own_fault(fault)
             raise
@@ -201,6 +201,13 @@ class _Attempt:
             write_down_sent()
             Circuit.objects.record_success(self.line, admission)
             logger.info("Told %s %s", self, self.claim.message_id)
+
+    def _pause(self, failure: TemporaryFailure, admission: Admission) -> float:
+        """How long the notice waits by what the failure tells of its line, or else of this notice alone; 0 if open."""
+        if not isinstance(failure, Deferred):
+            return Circuit.objects.record_failure(self.line, admission, failure)
+        Circuit.objects.record_success(self.line, admission)
+        return retry_delay(self.claim.attempt - 1, random.random()).total_seconds()
 
     def _fail_for_now(self, failure: TemporaryFailure, pause: float) -> None:
         is_uncertain = isinstance(failure, Uncertain)

@@ -19,12 +19,16 @@ class Failure(Exception):
 
 
 class TemporaryFailure(Failure):
-    """The channel, not the recipient, is at fault: the same message may go through later."""
+    """The same message may go through later. The channel is at fault, unless a subclass says otherwise."""
 
     def __init__(self, reason: str, detail: object = "", *, seconds: float | None = None) -> None:
         super().__init__(reason, detail)
         self.seconds = seconds
         """How long the other side asks us to wait; None when it does not say."""
+
+
+class Deferred(TemporaryFailure):
+    """The other side works, and puts off this recipient or this message: it says nothing against the channel."""
 
 
 class Uncertain(TemporaryFailure):

@@ -16,7 +16,7 @@ from django.core.validators import validate_email
 from django.utils.encoding import punycode
 from django.utils.translation import gettext_noop
 
-from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Uncertain, Unsendable
+from notifications.channels import Deferred, Failure, PermanentFailure, TemporaryFailure, Uncertain, Unsendable
 from notifications.channels.deadline import DeadlineExceeded, cut_after, within
 from notifications.channels.smtp import hang_up, line_of_this_thread
 from notifications.messages import Wording
@@ -29,6 +29,8 @@ HEADERS = {"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All"
 REFUSED = gettext_noop("The mail server refused")
 UNREACHABLE = gettext_noop("The mail server cannot be reached")
 UNCERTAIN = gettext_noop("The mail server stopped answering: uncertain whether the mail arrived")
+CLOSING = 421
+"""The server's good-bye, which may stand for the reply to any command."""
 OUR_OWN_FAULT = {530, 534, 535, 538}
 """Replies about how we sign in: no recipient is at fault, and the next try may come after the mend."""
 
@@ -48,7 +50,8 @@ def send(target: str, name: str, wording: Wording, message_id: str) -> None:
     """Send one mail to the address `target`, shown as `name`, within half the delivery lease.
 
     Raise TemporaryFailure when the mail service is at fault, PermanentFailure when the address or the message is,
-    Uncertain when the server got the mail and does not answer: the next try has the same Message-ID.
+    Deferred when the service works and puts one of these off (greylisting, a full mailbox), Uncertain when the server
+    got the mail and does not answer: the next try has the same Message-ID.
     """
     message = composed(target, name, wording, message_id)
     connection = line_of_this_thread()
@@ -115,6 +118,9 @@ def classified(failure: OSError | DeadlineExceeded, *, is_in_doubt: bool) -> Fai
 
 
 def _of_reply(code: int, text: bytes | str) -> Failure:
+    """Of a reply to the recipient or to the mail itself, before which the server has taken the sender."""
+    if 400 <= code < 500 and code != CLOSING:
+        return Deferred(REFUSED, _words(code, text))
     if 500 <= code < 600 and code not in OUR_OWN_FAULT:
         return PermanentFailure(REFUSED, _words(code, text))
     return TemporaryFailure(REFUSED, _words(code, text))

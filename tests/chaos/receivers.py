@@ -45,8 +45,9 @@ class MailServer(Mailbox):
         if address.startswith(REFUSED_FOR_EVER):
             self.refusals += 1
             return "550 5.1.1 no such mailbox"
-        refuses = self.weather == "down" or (self.weather == "refuses for now" and self._chance())
-        return "451 4.3.0 try again later" if refuses else None
+        if self.weather == "down":
+            return "421 4.3.2 not available"
+        return "451 4.3.0 try again later" if self.weather == "refuses for now" and self._chance() else None
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
         weather = self.weather if self._chance() else "fine"

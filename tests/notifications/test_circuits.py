@@ -168,7 +168,7 @@ class TestWhatDeliveringSaysOfALine:
     @pytest.fixture
     def failing(self, mailbox):
         """A mail server whose circuit is open, and which may be probed."""
-        mailbox.rcpt = lambda address: "451 later"
+        mailbox.rcpt = lambda address: "421 closing"
         for number in range(1, 4):
             with pytest.raises(RetryLater):
                 deliver([mail_to(number)])
@@ -186,6 +186,25 @@ class TestWhatDeliveringSaysOfALine:
         deliver([mail_to(4)])
 
         assert (Circuit.objects.get().failures, Circuit.objects.get().retry_at) == (0, None)
+
+    @pytest.mark.parametrize("step", ["rcpt", "data"])
+    def test_a_recipient_or_a_mail_that_is_put_off_closes_the_circuit_too(self, failing, step):
+        failing.rcpt = lambda address: None
+        setattr(failing, step, lambda _: "450 4.2.0 come back later")
+        with pytest.raises(RetryLater):
+            deliver([mail_to(4)])
+
+        assert (Circuit.objects.get().failures, Circuit.objects.get().retry_at) == (0, None)
+
+    def test_recipients_that_are_put_off_hold_up_nobody_else(self, mailbox):
+        mailbox.rcpt = lambda address: None if address == "user9@example.com" else "450 4.1.2 no such domain"
+        for number in range(1, 5):
+            with pytest.raises(RetryLater):
+                deliver([mail_to(number)])
+
+        deliver([mail_to(9)])
+
+        assert mailbox.addresses() == ["user9@example.com"]
 
     def test_a_circuit_never_names_the_webhook(self, webhook):
         deliver([post_to(webhook)])

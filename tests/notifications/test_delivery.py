@@ -62,6 +62,7 @@ def test_a_temporary_failure_is_tried_again(mailbox):
     with pytest.raises(RetryLater, match=r"451 4\.7\.1 try later"):
         deliver([mail_to(1)])
     assert (row().state, row().attempts, row().detail) == (State.PENDING, 1, "451 4.7.1 try later")
+    pass_by(3)
 
     mailbox.rcpt = lambda address: None
     deliver([mail_to(1)])
@@ -101,11 +102,29 @@ def test_only_those_not_yet_told_are_told_when_it_comes_again(mailbox):
     mailbox.rcpt = lambda address: "451 later" if address == "user1@example.com" else None
     with pytest.raises(RetryLater):
         deliver([mail_to(1), mail_to(2)])
+    pass_by(3)
 
     mailbox.rcpt = lambda address: None
     deliver([mail_to(1), mail_to(2)])
 
     assert mailbox.addresses() == ["user2@example.com", "user1@example.com"]
+
+
+def test_who_is_put_off_is_asked_again_when_its_own_pause_is_over_and_not_when_another_is_due(mailbox, monkeypatch):
+    mailbox.rcpt = lambda address: "450 4.2.2 mailbox full"
+    monkeypatch.setattr("random.random", lambda: 1.0)
+    with pytest.raises(RetryLater):
+        deliver([mail_to(1)])
+    Delivery.objects.update(attempts=20)
+    pass_by(3)
+    with pytest.raises(RetryLater) as own:
+        deliver([mail_to(1)])
+
+    with pytest.raises(RetryLater) as other:
+        deliver([mail_to(1), mail_to(2)])
+
+    assert (own.value.seconds, other.value.seconds) == (3600, 2)
+    assert row().attempts == 21
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -224,6 +243,7 @@ def test_a_notice_that_waited_long_for_its_line_comes_again_soon_after_its_first
         with pytest.raises(RetryLater) as failure:
             deliver([mail_to(1)])
         pauses.append(failure.value.seconds)
+        pass_by(5)
 
     assert 1 <= pauses[0] <= 2
     assert 1 <= pauses[1] <= 4

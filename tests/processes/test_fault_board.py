@@ -195,7 +195,7 @@ def rotation_blocked(stega, queue, customer, **_):
 
 @contextmanager
 def smtp_down(stega, queue, mailbox, customer):
-    mailbox.rcpt = lambda address: "451 4.3.0 out of order"
+    mailbox.rcpt = lambda address: "421 4.3.0 out of order"
     welcome(customer)
     try:
         yield ("smtp_down", f"smtp {mailbox.host}:{mailbox.port}")

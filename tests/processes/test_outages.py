@@ -49,11 +49,11 @@ def is_open():
     return Circuit.objects.filter(line__startswith="smtp", retry_at__isnull=False).exists()
 
 
-@pytest.fixture(params=["451 at every recipient", "535 at the sign-in", "connection refused"])
+@pytest.fixture(params=["421 at every recipient", "535 at the sign-in", "connection refused"])
 def outage(request, mailbox):
     """The mail server's way to fail: what the workers need to know of it, and how to end it."""
-    if request.param == "451 at every recipient":
-        mailbox.rcpt = lambda address: "451 4.3.0 out of order"
+    if request.param == "421 at every recipient":
+        mailbox.rcpt = lambda address: "421 4.3.0 out of order"
         return {}, lambda: setattr(mailbox, "rcpt", lambda address: None)
     if request.param == "535 at the sign-in":
         mailbox.sign_in_works = False

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications.channels import PermanentFailure, TemporaryFailure, email
+from notifications.channels import Deferred, PermanentFailure, TemporaryFailure, email
 from notifications.channels.deadline import DeadlineExceeded
 from notifications.messages import Wording
 from tests.notifications.channels.sending import KEY, WORDING, send
@@ -180,12 +180,22 @@ def test_whose_address_it_was_is_for_the_ledger_alone(mailbox):
     assert str(failure.value) == "The mail server refused: 550 5.1.1 <…@example.com>: no such user"
 
 
-@pytest.mark.parametrize("answer", ["450 4.1.2 try later", "451 4.7.1 greylisted", "421 4.3.2 closing"])
-def test_a_recipient_that_may_be_taken_later_is_a_temporary_failure(mailbox, answer):
+@pytest.mark.parametrize("answer", ["450 4.1.2 try later", "451 4.7.1 greylisted", "452 4.2.2 mailbox full"])
+def test_a_recipient_that_may_be_taken_later_is_put_off(mailbox, answer):
     mailbox.rcpt = lambda address: answer
 
-    with pytest.raises(TemporaryFailure):
+    with pytest.raises(Deferred):
         send()
+
+
+@pytest.mark.parametrize("step", ["rcpt", "data"])
+def test_a_server_that_says_good_bye_at_a_recipient_or_a_mail_is_at_fault_itself(mailbox, step):
+    setattr(mailbox, step, lambda _: "421 4.3.2 closing")
+
+    with pytest.raises(TemporaryFailure) as failure:
+        send()
+
+    assert not isinstance(failure.value, Deferred)
 
 
 def test_a_refused_body_is_a_permanent_failure(mailbox):
@@ -195,10 +205,10 @@ def test_a_refused_body_is_a_permanent_failure(mailbox):
         send()
 
 
-def test_a_body_that_may_be_taken_later_is_a_temporary_failure(mailbox):
+def test_a_body_that_may_be_taken_later_is_put_off(mailbox):
     mailbox.data = lambda mail: "452 4.3.1 disk full"
 
-    with pytest.raises(TemporaryFailure):
+    with pytest.raises(Deferred):
         send()
 
 
@@ -216,9 +226,12 @@ def test_a_wrong_password_of_ours_is_a_temporary_failure(mailbox, settings):
     [
         (smtplib.SMTPRecipientsRefused({"a@b.c": (550, b"unknown")}), PermanentFailure),
         (smtplib.SMTPRecipientsRefused({"a@b.c": (530, b"sign in first")}), TemporaryFailure),
-        (smtplib.SMTPRecipientsRefused({"a@b.c": (451, b"later")}), TemporaryFailure),
+        (smtplib.SMTPRecipientsRefused({"a@b.c": (451, b"later")}), Deferred),
+        (smtplib.SMTPRecipientsRefused({"a@b.c": (421, b"closing")}), TemporaryFailure),
         (smtplib.SMTPDataError(554, b"spam"), PermanentFailure),
-        (smtplib.SMTPDataError(451, b"later"), TemporaryFailure),
+        (smtplib.SMTPDataError(451, b"later"), Deferred),
+        (smtplib.SMTPDataError(421, b"closing"), TemporaryFailure),
+        (smtplib.SMTPSenderRefused(451, b"not now", "stega@example.com"), TemporaryFailure),
         (smtplib.SMTPSenderRefused(550, b"not you", "stega@example.com"), TemporaryFailure),
         (smtplib.SMTPAuthenticationError(535, b"wrong password"), TemporaryFailure),
         (smtplib.SMTPConnectError(554, b"no service"), TemporaryFailure),
@@ -233,8 +246,11 @@ def test_a_wrong_password_of_ours_is_a_temporary_failure(mailbox, settings):
         (OSError(28, "no space left"), TemporaryFailure),
     ],
 )
-def test_only_the_recipients_own_fault_is_permanent(failure, kind):
-    assert isinstance(email.classified(failure, is_in_doubt=True), kind)
+def test_only_the_recipients_own_fault_is_permanent_or_put_off(failure, kind):
+    classified = email.classified(failure, is_in_doubt=True)
+
+    assert isinstance(classified, kind)
+    assert isinstance(classified, Deferred) == (kind is Deferred)
 
 
 def test_a_sender_address_of_ours_that_is_wrong_is_no_fault_of_the_recipient(mailbox, settings):
