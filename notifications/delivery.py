@@ -12,7 +12,16 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.utils.translation import gettext_noop
 
-from notifications.channels import Deferred, PermanentFailure, TemporaryFailure, Uncertain, Unsendable, email, slack
+from notifications.channels import (
+    Deferred,
+    PermanentFailure,
+    TemporaryFailure,
+    Uncertain,
+    Unsendable,
+    Untried,
+    email,
+    slack,
+)
 from notifications.circuits import Admission
 from notifications.models import Circuit, Claim, Delivery
 from notifications.notice import Channel, Notice
@@ -191,6 +200,8 @@ class _Attempt:
             Delivery.objects.settle_failed(self.claim, failure.reason, failure.detail)
             if not isinstance(failure, Unsendable):
                 Circuit.objects.record_success(self.line, admission)
+        except Untried as failure:
+            self._wait(Admission(failure.seconds or 0.0))
         except TemporaryFailure as failure:
             self._fail_for_now(failure, self._pause(failure, admission))
         except Exception as fault:

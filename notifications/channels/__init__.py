@@ -31,6 +31,10 @@ class Deferred(TemporaryFailure):
     """The other side works, and puts off this recipient or this message: it says nothing against the channel."""
 
 
+class Untried(TemporaryFailure):
+    """We did not ask the other side, by a limit of our own: it says nothing about channel, recipient or message."""
+
+
 class Uncertain(TemporaryFailure):
     """The other side has the message and did not answer: it may have gone through."""
 

@@ -11,19 +11,17 @@ from stega.wording.text import trace
 
 logger = logging.getLogger(__name__)
 
-LEFT_BEHIND = "delivery"
-"""The name of the threads that calls are made in."""
-
 
 class DeadlineExceeded(Exception):
     """The call was still running when its time was over; what it did is unknown."""
 
 
-def within(seconds: float, call: Callable[[], None], late: Callable[[], None] = lambda: None) -> None:
+def within(seconds: float, call: Callable[[], None], late: Callable[[], None] = lambda: None, *, name: str) -> None:
     """Run `call` and return or raise as it does; after `seconds` give it up with DeadlineExceeded.
 
-    The call runs in a thread of its own, which is left behind when given up: a daemon, so that it keeps no process
-    alive. When it succeeds there after all, the thread calls `late`, which closes the database connections it opens.
+    The call runs in a thread of its own, with this name, which is left behind when given up: a daemon, so that it keeps
+    no process alive. When it succeeds there after all, the thread calls `late`, which closes the database connections
+    it opens.
     """
     failures: list[Exception] = []
     ending = threading.Lock()
@@ -40,7 +38,7 @@ def within(seconds: float, call: Callable[[], None], late: Callable[[], None] = 
             if is_given_up and not failures:
                 late()
 
-    thread = threading.Thread(target=run, name=LEFT_BEHIND, daemon=True)
+    thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
     thread.join(seconds)
     with ending:

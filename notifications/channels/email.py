@@ -58,7 +58,7 @@ def send(target: str, name: str, wording: Wording, message_id: str) -> None:
     until = time.monotonic() + settings.DELIVERY_LEASE_SECONDS / 2
     try:
         if not connection.is_open():
-            within(until - time.monotonic(), connection.open)
+            within(until - time.monotonic(), connection.open, name="mail server")
         with cut_after(until - time.monotonic(), connection.cut):
             connection.send(message)
     except (DeadlineExceeded, OSError) as error:

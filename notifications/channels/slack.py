@@ -3,22 +3,25 @@
 import hashlib
 import json
 import re
+import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException
+from functools import partial
+from http.client import HTTPException, HTTPResponse
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Uncertain, Unsendable
-from notifications.channels.deadline import LEFT_BEHIND, DeadlineExceeded, within
+from notifications.channels import Failure, PermanentFailure, TemporaryFailure, Uncertain, Unsendable, Untried
+from notifications.channels.deadline import DeadlineExceeded, cut_after, within
 from notifications.messages import Wording
 
 LONGEST_WAIT_SECONDS = 3600.0
@@ -27,13 +30,17 @@ BUSY_SECONDS = 30.0
 """How long to wait after a 429 that does not say."""
 MOST_READ = 1000
 MOST_LEFT_BEHIND = 16
-"""Posts that are listened to at most: what answers byte by byte never ends."""
+MOST_OF_ONE_LINE = 2
+"""Posts that are listened to at most, of all webhooks and of one: what answers byte by byte says nothing for long."""
 HEADERS = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "Stega"}
 """Some gatekeepers of webhooks refuse the name that Python's client goes by."""
-HEARD_SECONDS = 30
-"""How long, for each network step, a post that was given up is listened to."""
+HEARD_SECONDS = 30.0
+"""How long a post that was given up is listened to; then its connection is shut."""
+POST = "post to "
+"""Begins the names of the threads that posts are made in; the line follows."""
 
 REFUSED = gettext_noop("Slack refused")
+UNREACHABLE = gettext_noop("Slack cannot be reached")
 UNCERTAIN = gettext_noop("Slack stopped answering: uncertain whether the post arrived")
 _SLACK_WORD = re.compile("[a-z_]{1,60}")
 _Answer = tuple[int, str, Mapping[str, str]]
@@ -56,43 +63,90 @@ def send(target: str, wording: Wording, late: Callable[[], None] = lambda: None)
     """Post `wording.text` to the webhook `target`, within SLACK_TIMEOUT_SECONDS and half the delivery lease.
 
     Raise TemporaryFailure (with Slack's own Retry-After) when Slack cannot take it now, PermanentFailure when it
-    refuses the webhook or the post, Uncertain when it does not answer in time. One that takes the post after that is
-    heard for a while longer: then a thread of this module's calls `late`.
+    refuses the webhook or the post, Uncertain when it gives no status in time, Untried when too many posts are listened
+    to. One that takes the post after that is heard for a while longer: then a thread of this module's calls `late`.
     """
     if not _is_web_address(target):
         raise Unsendable(gettext_noop("The Slack webhook of the product is not a web address"))
-    if sum(thread.name == LEFT_BEHIND for thread in threading.enumerate()) >= MOST_LEFT_BEHIND:
-        raise TemporaryFailure(gettext_noop("Slack cannot be reached"))
+    name = POST + line(target)
+    listened = [thread.name for thread in threading.enumerate() if thread.name.startswith(POST)]
+    if len(listened) >= MOST_LEFT_BEHIND or listened.count(name) >= MOST_OF_ONE_LINE:
+        raise Untried(UNREACHABLE, seconds=HEARD_SECONDS)
+    seconds = min(settings.SLACK_TIMEOUT_SECONDS, settings.DELIVERY_LEASE_SECONDS / 2)
     answers: list[_Answer] = []
-
-    def post() -> None:
-        answers.append(_post(target, {"text": wording.text}))
 
     def taken() -> None:
         if _is_success(answers[0][0]):
             late()
 
     try:
-        within(min(settings.SLACK_TIMEOUT_SECONDS, settings.DELIVERY_LEASE_SECONDS / 2), post, taken)
+        within(seconds, lambda: _post(target, wording, seconds + HEARD_SECONDS, answers), taken, name=name)
     except URLError as failure:
-        raise TemporaryFailure(gettext_noop("Slack cannot be reached"), type(failure).__name__) from failure
-    except (DeadlineExceeded, OSError, HTTPException, ValueError, LookupError) as failure:
-        raise Uncertain(UNCERTAIN, type(failure).__name__) from failure
-    status, body, headers = answers[0]
+        raise TemporaryFailure(UNREACHABLE, type(failure).__name__) from failure
+    except (DeadlineExceeded, OSError, HTTPException, ValueError) as failure:
+        if not answers:
+            raise Uncertain(UNCERTAIN, type(failure).__name__) from failure
+    status, body, headers = answers[-1]
     if not _is_success(status):
         raise classified(status, body, headers, timezone.now())
 
 
-def _post(target: str, message: Mapping[str, str]) -> _Answer:
-    """One request, through the proxy of the environment if there is one; no more is read than Slack's one word."""
-    request = Request(target, json.dumps(message).encode(), HEADERS)
-    try:
-        answer = build_opener(_NoRedirect).open(request, timeout=HEARD_SECONDS)
-    except HTTPError as refusal:
-        answer = refusal
-    with answer:
-        charset = answer.headers.get_content_charset() or "utf-8"
-        return answer.status, answer.read(MOST_READ).decode(charset, "replace"), answer.headers
+class _Connections(HTTPHandler, HTTPSHandler):
+    """Opens the connection of one post, which any thread may cut; once cut, it opens none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed = threading.Lock()
+        self._twin: socket.socket | None = None
+        self._is_cut = False
+
+    def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
+        return super().do_open(partial(self._made, http_class), req, **options)
+
+    def _made(self, http_class: Any, host: str, **options: Any) -> Any:
+        connection = http_class(host, **options)
+        connection._create_connection = self._connected  # before a proxy or TLS says its first word
+        return connection
+
+    def _connected(self, *args: Any) -> socket.socket:
+        sock = socket.create_connection(*args)
+        with self._changed:
+            self._twin = sock.dup()  # TLS takes the other one over; what shuts either shuts both
+            if self._is_cut:
+                self._twin.shutdown(socket.SHUT_RDWR)
+        return sock
+
+    def cut(self) -> None:
+        with self._changed:
+            self._is_cut = True
+            if self._twin is not None:
+                with suppress(OSError):
+                    self._twin.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with self._changed:
+            if self._twin is not None:
+                self._twin.close()
+                self._twin = None
+
+
+def _post(target: str, wording: Wording, seconds: float, answers: list[_Answer]) -> None:
+    """One request, through the proxy of the environment if there is one, and its answer into the list.
+
+    The status decides: it is an answer before the body comes, if that comes at all, and of a success none is read. No
+    more is read than Slack's one word.
+    """
+    request = Request(target, json.dumps({"text": wording.text}).encode(), HEADERS)
+    connections = _Connections()
+    with closing(connections), cut_after(seconds, connections.cut):
+        try:
+            answer = build_opener(_NoRedirect, connections).open(request, timeout=seconds)
+        except HTTPError as refusal:
+            answer = refusal
+        with answer:
+            answers.append((answer.status, "", answer.headers))
+            if not _is_success(answer.status):
+                answers.append((answer.status, answer.read(MOST_READ).decode("latin-1"), answer.headers))
 
 
 def _is_success(status: int) -> bool:

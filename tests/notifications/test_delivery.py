@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import OperationalError, connection, connections, transaction
 
-from notifications.channels import email, smtp
+from notifications.channels import email, slack, smtp
 from notifications.delivery import deliver
-from notifications.models import Delivery, DeliveryQuerySet, State
+from notifications.models import Circuit, Delivery, DeliveryQuerySet, State
 from stega.pgque.message import RetryLater
 from tests.notifications.moments import pass_by
 from tests.notifications.notices import age, mail_to, post_to, row
@@ -125,6 +125,18 @@ def test_who_is_put_off_is_asked_again_when_its_own_pause_is_over_and_not_when_a
 
     assert (own.value.seconds, other.value.seconds) == (3600, 2)
     assert row().attempts == 21
+
+
+def test_a_post_that_a_limit_of_our_own_keeps_back_counts_neither_as_a_try_nor_against_its_line(webhook, monkeypatch):
+    monkeypatch.setattr(slack, "MOST_LEFT_BEHIND", 0)
+    for _ in range(5):
+        with pytest.raises(RetryLater) as later:
+            deliver([post_to(webhook)])
+        pass_by(60)
+
+    assert (later.value.seconds, later.value.counted) == (slack.HEARD_SECONDS, False)
+    assert (row("product:3").state, row("product:3").attempts) == (State.PENDING, 0)
+    assert Circuit.objects.get().failures == 0
 
 
 @pytest.mark.parametrize("order", [1, -1])

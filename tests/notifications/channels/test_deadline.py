@@ -19,7 +19,7 @@ def read_until(cut: threading.Event) -> None:
 def test_a_quick_call_returns():
     done = []
 
-    within(5, lambda: done.append(True))
+    within(5, lambda: done.append(True), name="call")
 
     assert done == [True]
 
@@ -29,14 +29,14 @@ def test_what_the_call_raises_comes_out():
         raise LookupError("no such host")
 
     with pytest.raises(LookupError, match="no such host"):
-        within(5, fail)
+        within(5, fail, name="call")
 
 
 def test_a_call_that_never_ends_is_given_up():
     never = threading.Event()
 
     with pytest.raises(DeadlineExceeded):
-        within(0.05, lambda: wait_for(never))
+        within(0.05, lambda: wait_for(never), name="call")
 
     never.set()
 

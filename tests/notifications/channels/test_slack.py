@@ -1,13 +1,16 @@
 import logging
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 import pytest
 
-from notifications.channels import PermanentFailure, TemporaryFailure, Uncertain, slack
+from notifications.channels import PermanentFailure, TemporaryFailure, Uncertain, Untried, slack, smtp
 from notifications.messages import Wording
-from tests.support.receivers import Answer
+from tests.notifications.channels import sending
+from tests.support.receivers import Answer, WebhookReceiver
 from tests.support.waiting import wait_until
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -159,7 +162,7 @@ def test_a_post_that_is_taken_after_it_was_given_up_is_told(webhook, settings, a
 
 
 def threads_of_posts():
-    return [thread for thread in threading.enumerate() if thread.name == "delivery"]
+    return [thread for thread in threading.enumerate() if thread.name.startswith(slack.POST)]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -184,17 +187,120 @@ def test_an_answer_of_any_length_is_read_as_far_as_it_says_something(webhook):
 def test_no_further_post_is_begun_while_many_are_still_listened_to(webhook, monkeypatch):
     monkeypatch.setattr(slack, "MOST_LEFT_BEHIND", 0)
 
-    with pytest.raises(TemporaryFailure, match="cannot be reached"):
+    with pytest.raises(Untried):
         send(webhook)
 
     assert webhook.received == []
 
 
-def test_an_answer_that_cannot_be_read_leaves_it_uncertain(webhook):
-    webhook.answer = Answer(200, "ok", {"Content-Type": "text/plain; charset=no-such-code"})
+def test_a_webhook_that_leaves_posts_unanswered_gets_few_at_a_time_and_others_theirs(webhook, settings):
+    settings.DELIVERY_LEASE_SECONDS = 0.4
+    webhook.gate.clear()
+    for _ in range(slack.MOST_OF_ONE_LINE):
+        with pytest.raises(Uncertain):
+            send(webhook)
 
-    with pytest.raises(Uncertain):
+    with WebhookReceiver() as other:
+        send(other)
+    with pytest.raises(Untried):
         send(webhook)
+
+    assert (len(webhook.received), len(other.received)) == (slack.MOST_OF_ONE_LINE, 1)
+
+
+def test_a_mail_server_whose_name_is_looked_up_for_ever_costs_no_post(webhook, mailbox, settings, monkeypatch):
+    monkeypatch.setattr(slack, "MOST_LEFT_BEHIND", 1)
+    settings.DELIVERY_LEASE_SECONDS = 0.4
+    never = threading.Event()
+    monkeypatch.setattr(smtp.Line, "open", lambda line: never.wait())
+    with pytest.raises(TemporaryFailure):
+        sending.send()
+
+    send(webhook)
+
+    never.set()
+    assert len(webhook.received) == 1
+
+
+@contextmanager
+def saying(head, byte=b"a"):
+    """The port of a server that says `head` to its visitor, then the byte, if any, now and then while it is heard."""
+
+    def answer():
+        with server, server.accept()[0] as visitor, suppress(OSError):
+            visitor.sendall(head)
+            while byte and not over.wait(0.02):
+                visitor.sendall(byte)
+            over.wait()
+
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(answer)
+        try:
+            yield server.getsockname()[1]
+        finally:
+            over.set()
+
+
+@pytest.mark.parametrize(
+    ("target", "head"),
+    [
+        ("http://127.0.0.1:{port}/verysecret", b"HTTP/1.1 200 OK\r\nX-A: "),
+        ("https://127.0.0.1:{port}/verysecret", b"\x16\x03\x03\x40\x00"),
+        ("https://hooks.example/verysecret", b"HTTP/1.1 200 OK\r\nX-A: "),
+    ],
+    ids=["headers", "TLS", "proxy"],
+)
+def test_what_answers_byte_by_byte_is_hung_up_on_in_the_end(settings, monkeypatch, target, head):
+    monkeypatch.setattr(slack, "HEARD_SECONDS", 0.1)
+    settings.DELIVERY_LEASE_SECONDS = 0.4
+    with saying(head) as port:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        with pytest.raises(Uncertain):
+            slack.send(target.format(port=port), Wording("", "hello"))
+
+        wait_until(lambda: not threads_of_posts(), timeout=5)
+
+
+CODES = ["no-such-code", "hex", "undefined", "utf-16", "utf-8"]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_success_is_one_whatever_code_its_words_are_in(webhook, code):
+    webhook.answer = Answer(200, "ok", {"Content-Type": f"text/plain; charset={code}"})
+
+    send(webhook)
+
+    assert len(webhook.received) == 1
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_refusal_is_one_whatever_code_its_words_are_in(webhook, code):
+    webhook.answer = Answer(404, "no_service", {"Content-Type": f"text/plain; charset={code}"})
+
+    with pytest.raises(PermanentFailure) as failure:
+        send(webhook)
+
+    assert failure.value.detail == "404 no_service"
+
+
+@pytest.mark.parametrize("headers", ["Content-Length: 100", "Transfer-Encoding: chunked"])
+def test_the_status_decides_though_the_words_never_end(settings, headers):
+    settings.DELIVERY_LEASE_SECONDS = 0.4
+
+    with saying(f"HTTP/1.1 404 Gone\r\n{headers}\r\n\r\n".encode()) as port, pytest.raises(PermanentFailure):
+        slack.send(f"http://127.0.0.1:{port}/verysecret", Wording("", "hello"))
+
+
+def test_no_more_of_an_answer_is_waited_for_than_its_first_thousand_bytes():
+    head = b"HTTP/1.1 500 Oops\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 1000
+
+    with saying(head, byte=b"") as port:
+        with pytest.raises(TemporaryFailure):
+            slack.send(f"http://127.0.0.1:{port}/verysecret", Wording("", "hello"))
+
+        assert threads_of_posts() == []
 
 
 @pytest.mark.parametrize(
