@@ -54,21 +54,10 @@ def request(
     if not extent.count:
         raise Gone
     target = {**extent.about, **target}
-    try:
-        with transaction.atomic(using="default"):
-            action = OperatorAction.objects.create(
-                key=key,
-                kind=kind,
-                actor=actor,
-                target=target,
-                count=extent.count,
-                up_to=extent.up_to,
-                reason=reason,
-            )
-            if not outbox.enqueue(TASK, action.pk, key=action.promise_key()):
-                raise NotPromised
-    except IntegrityError:
-        raise TakenAlready(_taken(kind, target, key)) from None
+    record = OperatorAction(
+        key=key, kind=kind, actor=actor, target=target, count=extent.count, up_to=extent.up_to, reason=reason
+    )
+    action = _written(record)
     action.refresh_from_db()
     return action
 
@@ -78,6 +67,24 @@ def key_of(kind: Kind, target: Mapping[str, str], form_key: uuid.UUID) -> uuid.U
     return uuid.uuid5(form_key, f"{kind.value} {json.dumps(target, sort_keys=True)}")
 
 
-def _taken(kind: Kind, target: Mapping[str, str], key: uuid.UUID) -> OperatorAction:
-    same = OperatorAction.objects.filter(kind=kind, target=target).order_by("-pk")
-    return OperatorAction.objects.filter(key=key).first() or same[0]
+def _written(action: OperatorAction, tries: int = 3) -> OperatorAction:
+    """Write it with its outbox entry; again when its number was taken meanwhile, or the same that was open is over."""
+    try:
+        with transaction.atomic(using="default"):
+            action.save(force_insert=True)
+            if not outbox.enqueue(TASK, action.pk, key=action.promise_key()):
+                raise NotPromised
+    except IntegrityError:
+        if same := _taken(action.kind, action.target, action.key):
+            raise TakenAlready(same) from None
+        if tries == 1:
+            raise
+        action.pk = None
+        return _written(action, tries - 1)
+    return action
+
+
+def _taken(kind: str, target: Mapping[str, str], key: uuid.UUID) -> OperatorAction | None:
+    """The action that this one would be done beside."""
+    open_ones = OperatorAction.objects.open().filter(kind=kind, target=target)
+    return OperatorAction.objects.filter(key=key).first() or open_ones.first()

@@ -155,7 +155,9 @@ class OperatorAction(models.Model):
         """A new one has the number after the last, so that a gap would tell of a row that was taken away.
 
         A sequence would leave one for each transaction that is rolled back, such as that of a form sent twice. New ones
-        wait for each other, until their transactions end.
+        wait for each other, until their transactions end. Processes of a former version that are still at work take
+        their numbers from the sequence, which is moved along for them; one that does so at the same moment makes this
+        an IntegrityError.
         """
         if self.pk is not None:
             super().save(*args, **kwargs)
@@ -164,6 +166,7 @@ class OperatorAction(models.Model):
             with connections["default"].cursor() as cursor:
                 cursor.execute("select pg_advisory_xact_lock(hashtext('stega record of actions'))")
             self.pk = (OperatorAction.objects.aggregate(last=models.Max("pk"))["last"] or 0) + 1
+            _move_sequence_to(self.pk)
             super().save(*args, **kwargs)
 
     def get_absolute_url(self) -> str:
@@ -226,6 +229,15 @@ class OperatorAction(models.Model):
     @property
     def is_open(self) -> bool:
         return self.finished_at is None
+
+
+def _move_sequence_to(number: int) -> None:
+    """At least there. Step by step, for it never goes back, and the roles of processes may do no more."""
+    with connections["default"].cursor() as cursor:
+        last = 0
+        while last < number:
+            cursor.execute("select nextval(pg_get_serial_sequence('operations_operatoraction', 'id'))")
+            (last,) = cursor.fetchone()
 
 
 class SampleQuerySet(models.QuerySet["Sample"]):

@@ -56,6 +56,34 @@ def test_actions_are_numbered_without_gaps_though_some_are_refused(action):
     assert other.pk == action.pk + 1
 
 
+def test_the_sequence_that_a_former_version_numbers_by_is_ahead_of_what_is_taken(action):
+    for number in range(2, 5):
+        OperatorAction.objects.create(
+            kind=action.kind, actor=action.actor, target={"id": str(number)}, count=1, reason="Again"
+        )
+
+    with connection.cursor() as cursor:
+        cursor.execute("select nextval(pg_get_serial_sequence('operations_operatoraction', 'id'))")
+        (following,) = cursor.fetchone()
+
+    assert following > OperatorAction.objects.latest("pk").pk
+
+
+def test_a_sequence_that_stayed_behind_is_moved_along(action):
+    with connection.cursor() as cursor:
+        cursor.execute("select setval(pg_get_serial_sequence('operations_operatoraction', 'id'), 1)")
+    for number in range(2, 5):
+        OperatorAction(
+            pk=action.pk + number, kind=action.kind, actor=action.actor, target={"id": str(number)}, count=1, reason="x"
+        ).save(force_insert=True)
+
+    last = OperatorAction.objects.create(kind=action.kind, actor=action.actor, target={}, count=1, reason="Again")
+
+    with connection.cursor() as cursor:
+        cursor.execute("select last_value from operations_operatoraction_id_seq")
+        assert cursor.fetchone() == (last.pk,)
+
+
 @pytest.mark.parametrize(
     ("kind", "outcome", "told"),
     [

@@ -116,6 +116,27 @@ def test_the_same_asked_by_two_operators_is_done_once(browser, as_user, admin, t
     assert second["Location"] == OperatorAction.objects.get().get_absolute_url()
 
 
+def test_a_number_that_a_process_of_a_former_version_takes_meanwhile_is_not_taken_for_the_same(
+    browser, operator, targets, monkeypatch
+):
+    """Such a process numbers by the sequence and waits for nobody."""
+
+    def take(number):
+        monkeypatch.undo()
+        other = OperatorAction(pk=number, kind=Kind.PURGE_LETTER, actor=operator, target={}, count=1, reason=REASON)
+        at_once(lambda action: action.save(force_insert=True), [other])
+
+    where = address(Kind.RUN_SCHEDULE, targets[Kind.RUN_SCHEDULE][0])
+    answer = answer_to(browser, where)
+    monkeypatch.setattr("operations.models._move_sequence_to", take)
+
+    response = browser.post(where, answer)
+
+    first, second = OperatorAction.objects.order_by("pk")
+    assert (first.kind, second.kind, second.pk) == (Kind.PURGE_LETTER, Kind.RUN_SCHEDULE, first.pk + 1)
+    assert response["Location"] == second.get_absolute_url()
+
+
 def test_two_replays_of_one_letter_at_the_same_moment_make_one_event(as_user, operator, admin, queue, letters):
     """ST-132."""
     where = address(Kind.REPLAY_LETTER, {"id": letters["bad"][0]})
