@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from django.db import connections
 from django.db.models import Count, Min, Q
 
+from notifications.channels.email import REFUSED
 from notifications.models import Circuit, Delivery, State
 from notifications.notice import Channel
 from operations.facts.reading import COUNT_LIMIT, Question
@@ -14,6 +15,8 @@ from stega.database import clock
 WINDOW = timedelta(hours=1)
 LINES = 100
 """How many lines that failed are told."""
+DAY = timedelta(days=1)
+NEWEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,22 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class PutOff:
+    """The newest mails as far as the server, which works, refused each of them for now."""
+
+    people: int
+    oldest: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class Ledger:
+    """`put_off` is None when the newest mail that was tried went out, or failed for good."""
+
     at: datetime
     outcomes: tuple[Outcome, ...]
     waiting: tuple[Waiting, ...]
     lines: tuple[Line, ...]
+    put_off: PutOff | None = None
 
 
 def question() -> Question[Ledger]:
@@ -66,7 +80,7 @@ def lines_question() -> Question[tuple[Line, ...]]:
 
 def _ask() -> Ledger:
     now = clock.now("default")
-    return Ledger(now, _outcomes(now), tuple(_waiting(now, channel) for channel in Channel), _lines())
+    return Ledger(now, _outcomes(now), tuple(_waiting(now, channel) for channel in Channel), _lines(), _put_off(now))
 
 
 def _outcomes(now: datetime) -> tuple[Outcome, ...]:
@@ -82,6 +96,21 @@ def _waiting(now: datetime, channel: Channel) -> Waiting:
     oldest = Delivery.objects.open().filter(channel=channel).order_by("created_at")[:COUNT_LIMIT]
     figures = oldest.aggregate(count=Count("pk"), first=Min("created_at"))
     return Waiting(channel.value, figures["count"], now - figures["first"] if figures["first"] else None)
+
+
+def _put_off(now: datetime) -> PutOff | None:
+    """Of the last day's mails, the newest NEWEST."""
+    people: set[str] = set()
+    first = now
+    tried = Delivery.objects.filter(channel=Channel.EMAIL, created_at__gt=now - DAY, attempts__gt=0)
+    rows = tried.order_by("-created_at").values_list("state", "reason", "recipient", "created_at")[:NEWEST]
+    for state, reason, recipient, created_at in rows:
+        if state in (State.SENT, State.FAILED):
+            break
+        if state == State.PENDING and reason == REFUSED:
+            people.add(recipient)
+            first = created_at
+    return PutOff(len(people), now - first) if people else None
 
 
 def _lines() -> tuple[Line, ...]:

@@ -237,6 +237,11 @@ SMTP_DOWN = _warning(
     _LINE_FAILS,
     N_("Look after the mail server, and EMAIL_HOST with its sign-in. What waits goes out by itself."),
 )
+MAIL_PUT_OFF = _warning(
+    Name.SMTP_DOWN,
+    N_("The mail server answers and puts everybody off. People who wait: %(number)d, the first for %(age)s."),
+    N_("Read in the ledger what it says, and ask whoever runs it. What waits goes out by itself."),
+)
 SLACK_DOWN = _warning(
     Name.SLACK_DOWN, _LINE_FAILS, N_("Look after the product's webhook at Slack. What waits goes out by itself.")
 )

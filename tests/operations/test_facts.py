@@ -8,6 +8,7 @@ from django.db import connections, transaction
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from notifications.channels.email import REFUSED, UNREACHABLE
 from notifications.models import Circuit, Delivery, State
 from notifications.notice import Channel
 from operations import facts
@@ -175,6 +176,42 @@ def test_the_ledger_is_told_by_channel_and_state():
     assert counted == {("email", "sent"): 2, ("email", "pending"): 1}
     assert {each.channel: each.deliveries for each in told.waiting} == {"email": 1, "slack": 0}
     assert [(line.name, line.channel, line.failures) for line in told.lines] == [("smtp mail:25", "email", 4)]
+
+
+def mails(*rows):
+    """Of the last minutes, the newest first: to whom, in which state, why."""
+    now = timezone.now()
+    for minutes, (recipient, state, reason) in enumerate(rows, 1):
+        Delivery.objects.create(
+            **{"event_type": "x", "channel": Channel.EMAIL, "recipient": recipient, "state": state, "reason": reason},
+            attempts=1,
+            created_at=now - timedelta(minutes=minutes),
+        )
+
+
+PUT_OFF = (State.PENDING, REFUSED)
+
+
+def test_whom_a_mail_server_puts_off_is_told_since_the_last_mail_that_went_out():
+    mails(("a", *PUT_OFF), ("b", *PUT_OFF), ("a", *PUT_OFF), ("c", State.SENT, ""), ("d", *PUT_OFF))
+
+    told = read(ledger.question()).value.put_off
+
+    assert told.people == 2
+    assert timedelta(minutes=3) <= told.oldest < timedelta(minutes=4)
+
+
+@pytest.mark.parametrize("newest", [State.SENT, State.FAILED])
+def test_a_mail_server_that_took_or_refused_the_newest_mail_puts_nobody_off(newest):
+    mails(("c", newest, ""), ("a", *PUT_OFF), ("b", *PUT_OFF))
+
+    assert read(ledger.question()).value.put_off is None
+
+
+def test_mails_that_wait_for_another_reason_are_not_put_off():
+    mails(("a", State.PENDING, UNREACHABLE), ("b", State.SENDING, ""), ("c", State.SKIPPED, ""))
+
+    assert read(ledger.question()).value.put_off is None
 
 
 def test_an_open_transaction_is_told_with_its_age():

@@ -8,7 +8,7 @@ from django.utils import translation
 
 from operations.facts.configuration import Configuration, Finding
 from operations.facts.databases import Engine, Transaction
-from operations.facts.ledger import Line, Waiting
+from operations.facts.ledger import Line, PutOff, Waiting
 from operations.facts.reading import Trouble
 from operations.facts.tasks import Scheduled
 from operations.problems import problems
@@ -136,6 +136,7 @@ OLD = Transaction(12, "psql", "app", 601 * SECOND, NOW)
         ({"actions": replace(ACTIONS, open=2, longest_still=301 * SECOND)}, Name.ACTION_STUCK, "actions"),
         ({"ledger": lines("smtp mail:25", "email")}, Name.SMTP_DOWN, "smtp mail:25"),
         ({"ledger": lines("smtp mail:25", "email", retry_at=NOW - HOUR, waiting=1)}, Name.SMTP_DOWN, "smtp mail:25"),
+        ({"ledger": replace(LEDGER, put_off=PutOff(3, timedelta(minutes=16)))}, Name.SMTP_DOWN, "email"),
         ({"ledger": lines("slack 0123", "slack")}, Name.SLACK_DOWN, "slack 0123"),
         ({"configuration": configured(Finding("stega.E006", "Short.", "Longer."))}, Name.SETTINGS_UNSAFE, "stega.E006"),
         ({"events": POOLED}, Name.SETTINGS_UNSAFE, "EVENTS_POOLED"),
@@ -172,6 +173,8 @@ def test_each_fault_is_one_problem_by_name(spoilt, name, subject):
         {"outbox": replace(OUTBOX, open=2, oldest_open=179 * SECOND, oldest_untried=179 * SECOND)},
         {"outbox": replace(OUTBOX, given_up=2, last_given_up_at=NOW - timedelta(days=2))},
         {"actions": replace(ACTIONS, open=2, longest_still=299 * SECOND)},
+        {"ledger": replace(LEDGER, put_off=PutOff(2, HOUR))},
+        {"ledger": replace(LEDGER, put_off=PutOff(30, timedelta(minutes=14)))},
         {"ledger": lines("smtp mail:25", "email", failures=2)},
         {"ledger": lines("slack 0123", "slack", retry_at=None)},
         {"ledger": lines("smtp mail:25", "email", retry_at=NOW - HOUR)},
