@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import urllib.request
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -69,7 +70,8 @@ def processes_of(folder):
 
 def kill(processes):
     for process in processes:
-        process.kill()
+        with suppress(psutil.NoSuchProcess):  # one may end the other, as a parent does
+            process.kill()
 
 
 def names_in(output):
