@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from django.db.models import QuerySet
@@ -82,6 +83,8 @@ def deliveries(query: str, state: str, before: str) -> Page[Delivery]:
     rows = _older(matching(Delivery.objects.all(), query), "created_at", before).order_by("-created_at", "-pk")
     if state not in State.values:
         return page_of(rows[: PAGE_SIZE + 1], _delivery_place)
+    if state in (State.PENDING, State.SENDING) and not query:
+        return page_of(_newest_open(rows.filter(state=state)), _delivery_place)
     if query or state not in (State.SENT, State.SKIPPED):
         found = rows.filter(state=state)
         if state in (State.FAILED, State.GIVEN_UP):
@@ -90,6 +93,12 @@ def deliveries(query: str, state: str, before: str) -> Page[Delivery]:
     last = rows.values_list("created_at", flat=True)[SEARCHED : SEARCHED + 1].first()
     found = rows.filter(state=state, created_at__gte=last) if last else rows.filter(state=state)
     return page_of(found[: PAGE_SIZE + 1], _delivery_place, is_partial=last is not None)
+
+
+def _newest_open(rows: QuerySet[Delivery]) -> list[Delivery]:
+    """Of each channel the newest: the index on what is open begins with the channel."""
+    of_channels = [rows.filter(channel=channel)[: PAGE_SIZE + 1] for channel in Channel]
+    return sorted(chain(*of_channels), key=lambda row: (row.created_at, row.pk), reverse=True)[: PAGE_SIZE + 1]
 
 
 def _delivery_place(row: Delivery) -> str:

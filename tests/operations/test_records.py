@@ -77,6 +77,17 @@ def test_an_outbox_entry_is_found_by_its_key():
     assert records.outbox("open", "no key", "").rows == []
 
 
+@pytest.mark.parametrize("state", [State.PENDING, State.SENDING])
+def test_what_is_still_to_be_told_comes_newest_first_whatever_its_channel(state):
+    open_ = [
+        delivery(state=state, channel=channel, age=timedelta(minutes=minutes))
+        for minutes, channel in enumerate([Channel.EMAIL, Channel.SLACK, Channel.SLACK, Channel.SLACK, Channel.EMAIL])
+    ]
+    delivery(state=State.SENT)
+
+    assert all_pages(lambda place: records.deliveries("", state, place)) == open_
+
+
 def test_every_delivery_is_on_one_page_the_newest_first():
     rows = [delivery(age=timedelta(minutes=age)) for age in (3, 1, 1, 2, 1)]
 
