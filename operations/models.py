@@ -22,6 +22,8 @@ from stega.models import OutboxEntry, OutboxQuerySet
 from stega.wording.fields import Text
 
 TASK = "perform_operator_action"
+COUNT_LIMIT = 5_000
+"""Where the count of a confirmation ends: an action on a million rows must not make a person wait for the number."""
 REASON_LENGTH = 500
 
 _PROMISES = uuid.UUID("1c0d5a52-9f0b-4a39-8a6e-5d8b1f6f3b77")
@@ -130,6 +132,7 @@ class OperatorAction(models.Model):
     moved_at = models.DateTimeField(null=True, blank=True, editable=False)
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
 
+    count_limit = COUNT_LIMIT
     objects = ActionQuerySet.as_manager()
 
     class Meta:

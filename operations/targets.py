@@ -9,13 +9,10 @@ from django_q.models import Schedule
 
 from operations import dead_letters
 from operations.dead_letters import GroupKey
-from operations.models import Kind
+from operations.models import COUNT_LIMIT, Kind
 from operations.records import as_number, is_storable
 from stega.models import OutboxEntry
 from stega.pgque import oversight
-
-COUNT_LIMIT = 10_000
-"""Where the count of a confirmation ends: an action on a million rows must not make a person wait for the number."""
 
 
 @dataclass(frozen=True, slots=True)

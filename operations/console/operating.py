@@ -14,8 +14,8 @@ from operations.console.addresses import subject_address
 from operations.console.forms import ConfirmationForm
 from operations.console.pages import show
 from operations.facts.reading import Question, Reading, read
-from operations.models import Kind
-from operations.targets import COUNT_LIMIT, TARGETS, Extent
+from operations.models import COUNT_LIMIT, Kind
+from operations.targets import TARGETS, Extent
 
 
 @access.page(access.may_operate)

@@ -22,10 +22,10 @@ from operations.console.tiles import tiles
 from operations.dead_letters import FIRST, GroupKey
 from operations.facts import ledger, outbox, queues, tasks, tickers
 from operations.facts.reading import Question, Reading, read, read_all
-from operations.models import Kind, OperatorAction
+from operations.models import COUNT_LIMIT, Kind, OperatorAction
 from operations.problems import problems
 from operations.problems.tickers import is_unticked
-from operations.targets import COUNT_LIMIT, TARGETS
+from operations.targets import TARGETS
 from stega.pgque import oversight
 from tickets.models import Ticket
 

@@ -13,7 +13,7 @@ from accounts.roles import Role
 from notifications.models import Delivery, State
 from notifications.notice import Channel
 from operations.console.addresses import problem_address
-from operations.models import NOT_TAKEN, Kind, OperatorAction, Sample
+from operations.models import COUNT_LIMIT, NOT_TAKEN, Kind, OperatorAction, Sample
 from operations.problems.words import Name
 from stega.models import OutboxEntry
 from stega.pgque import client, oversight
@@ -149,6 +149,13 @@ def test_a_stopped_replay_says_apart_what_was_sent_and_what_was_handled(page, op
     }[language]
 
     assert [of_one in page("actions"), of_all in page("action", action.pk)] == [True, True]
+
+
+@pytest.mark.parametrize(("count", "told"), [(COUNT_LIMIT - 1, "4,999<"), (COUNT_LIMIT, "5,000+<")])
+def test_an_action_on_more_rows_than_are_counted_says_that_there_are_more(page, operator, count, told):
+    action = OperatorAction.objects.create(kind=Kind.RETRY_ENTRIES, actor=operator, count=count, reason="why")
+
+    assert [told in page("actions"), told in page("action", action.pk)] == [True, True]
 
 
 def test_where_an_event_was_looked_for_is_one_sentence(page, queue):
