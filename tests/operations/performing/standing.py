@@ -8,8 +8,6 @@ from operations.models import OperatorAction
 from stega.pgque import oversight
 
 WORKER = "notification_worker"
-
-
 CAUSE = "no such mailbox"
 
 
