@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_noop
 
 from notifications.models import Delivery, DeliveryQuerySet, State
-from stega.database.pruning import pieces
+from stega.database.pruning import deadline, pieces
 from stega.pgque import oversight
 
 GRACE = timedelta(days=1)
@@ -25,9 +25,10 @@ def prune_ledger(days: int = 90) -> dict[str, int]:
     until `days` after the last try to tell somebody, and for GIVEN_UP_STAYS where somebody was given up, lest a letter
     that is just being replayed has none. Piece by piece, each its own transaction; safe to repeat, at any time.
     """
+    until = deadline()
     lost = Now() - timedelta(seconds=settings.DELIVERY_MAX_AGE_SECONDS) - GRACE
     ended = Delivery.objects.open().filter(created_at__lt=lost)
-    closed = sum(_give_up(ended, piece) for piece in pieces(ended, "created_at"))
+    closed = sum(_give_up(ended, piece) for piece in pieces(ended, "created_at", until=until))
     old = Now() - timedelta(days=days)
     is_needed = (
         Q(created_at__gte=old)
@@ -38,7 +39,7 @@ def prune_ledger(days: int = 90) -> dict[str, int]:
     over = Delivery.objects.closed().filter(created_at__lt=old)
     come_again = set(oversight.keys_that_may_come_again())
     pruned = 0
-    for piece in pieces(over.filter(~Exists(needed)), "created_at", "event_key"):
+    for piece in pieces(over.filter(~Exists(needed)), "created_at", "event_key", until=until):
         ids = [row.pk for row in piece if row.event_key not in come_again]
         pruned += over.filter(pk__in=ids).delete()[0]
     return {"closed": closed, "pruned": pruned}

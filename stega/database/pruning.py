@@ -17,15 +17,21 @@ def delete(rows: QuerySet[Any], by: str) -> int:
     Ends after TASK_STEP_SECONDS, whatever is left: the next run goes on. Any number may run; a row that has left
     `rows` meanwhile stays.
     """
-    return sum(rows.filter(pk__in=[row.pk for row in piece]).delete()[0] for piece in pieces(rows, by))
+    found = pieces(rows, by, until=deadline())
+    return sum(rows.filter(pk__in=[row.pk for row in piece]).delete()[0] for piece in found)
 
 
-def pieces(rows: QuerySet[Any], by: str, *fields: str) -> Iterator[list[Any]]:
-    """The rows in the order of `by`, PIECE at a time, each with its pk and these fields; until time is over.
+def deadline() -> float:
+    """When a run that begins now is to end, by the monotonic clock: one for all that it does."""
+    seconds: float = settings.TASK_STEP_SECONDS
+    return time.monotonic() + seconds
+
+
+def pieces(rows: QuerySet[Any], by: str, *fields: str, until: float) -> Iterator[list[Any]]:
+    """The rows in the order of `by`, PIECE at a time, each with its pk and these fields; until the deadline.
 
     One piece there is always, so that slow runs get on too.
     """
-    until = time.monotonic() + settings.TASK_STEP_SECONDS
     rows = rows.order_by(by, "pk").values_list("pk", by, *fields, named=True)
     piece = list(rows[:PIECE])
     while piece:

@@ -1,5 +1,7 @@
 import uuid
 from datetime import timedelta
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 from django.utils import timezone
@@ -125,3 +127,14 @@ def test_more_than_a_piece_goes_in_one_run_past_what_stays(monkeypatch):
 
     assert prune_ledger() == {"closed": 4, "pruned": 4}
     assert set(Delivery.objects.exclude(state=State.GIVEN_UP)) == set(kept)
+
+
+def test_closing_and_deleting_share_the_time_of_one_run(monkeypatch, settings):
+    settings.TASK_STEP_SECONDS = 25
+    monkeypatch.setattr("stega.database.pruning.PIECE", 1)
+    monkeypatch.setattr("stega.database.pruning.time", SimpleNamespace(monotonic=count(0, 10).__next__))
+    for number in range(5):
+        delivery(State.SENT, days=200 - number)
+        delivery(State.PENDING, days=100 - number)
+
+    assert prune_ledger() == {"closed": 3, "pruned": 1}

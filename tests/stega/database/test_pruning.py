@@ -39,14 +39,14 @@ def test_the_oldest_go_first_when_the_time_is_over(old, settings):
 
 
 def test_each_row_comes_once_though_nothing_is_done_to_it(old):
-    pieces = [[row.series for row in piece] for piece in pruning.pieces(old, "at", "series")]
+    pieces = [[row.series for row in piece] for piece in pruning.pieces(old, "at", "series", until=pruning.deadline())]
 
     assert pieces == [["6", "7"], ["3", "4"], ["5", "1"], ["2"]]
 
 
 def test_a_row_that_is_no_longer_old_when_its_turn_comes_stays(old, monkeypatch):
     found = list(old)
-    monkeypatch.setattr(pruning, "pieces", lambda rows, by: [found])
+    monkeypatch.setattr(pruning, "pieces", lambda rows, by, until: [found])
     Sample.objects.filter(series="6").update(at=timezone.now() + timedelta(days=1))
 
     assert pruning.delete(old, "at") == 6
@@ -56,8 +56,8 @@ def test_a_row_that_is_no_longer_old_when_its_turn_comes_stays(old, monkeypatch)
 def test_pieces_that_are_done_stay_done_when_a_later_one_fails(old, monkeypatch):
     pieces = pruning.pieces
 
-    def failing(rows, by):
-        yield next(pieces(rows, by))
+    def failing(rows, by, until):
+        yield next(pieces(rows, by, until=until))
         raise OperationalError
 
     monkeypatch.setattr(pruning, "pieces", failing)
